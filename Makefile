@@ -1,0 +1,52 @@
+# Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench format lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+help:  ## Say what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+setup: $(READY)  ## Create .venv with every locked dependency
+
+# uv is installed by pip with hashes; uv then installs the rest with hashes, in seconds.
+$(READY): requirements/bootstrap.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "foreword needs Python 3.11 or newer, this is %s; set PYTHON=" % sys.version.split()[0])'
+	@echo "setting up $(VENV) (once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/bootstrap.txt requirements/dev.txt
+	@touch $@
+
+demo: $(READY)  ## Run the whole thing on sample data and show the result (DATA=dir for another dataset)
+	@$(BIN)/python -m worker demo $(if $(DATA),--data "$(DATA)")
+
+test: $(READY)  ## Run the whole suite
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+check: $(READY)  ## Lint, types, import contracts, lock freshness
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(READY)  ## Print ratios, side by side in one run
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+format: $(READY)  ## Let ruff format and fix what it can
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+# UV_CUSTOM_COMPILE_COMMAND keeps local paths and options out of the files' headers.
+lock: $(READY)  ## Compile requirements/*.txt from pyproject.toml, with hashes
+	@for group in bootstrap app embedded dev; do \
+	  UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-emit-find-links $(UPGRADE) \
+	    --group $$group -o requirements/$$group.txt || exit 1; \
+	done
+
+clean:  ## Remove what was made here (environment, caches, demo data)
+	@rm -rf $(VENV) .foreword .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
