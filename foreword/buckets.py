@@ -1,0 +1,205 @@
+"""Which entities are overdue, due, blocked, unblocking: computed once, for bundles and briefs alike.
+
+Pure functions of rows, waiting relations and the as-of date. "Open" is everything that is not in a finished
+state of its kind; a state nobody knows counts as open. Source of the rules: specification of the brief,
+"What counts as what".
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from foreword.dates import LocalDate
+from foreword.kinds import Kind, Registry
+from foreword.rows import Row
+
+SOON_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """Sets of entity ids. One entity may be in several.
+
+    Attributes:
+        open: every entity that is not finished, of kinds that have a state.
+        overdue: open, the local date of its due column before the as-of date.
+        today: open, due on the as-of date, or a task starting then and not overdue.
+        soon: open, due within the seven days after, or a task starting then.
+        blocked: open tasks in state blocked, or waiting for an open task.
+        in_progress: open tasks in state in_progress.
+        unblocking: open tasks that are the last thing some open task waits for.
+        changed: entities touched on the as-of date or the day before.
+        waits_for: for each open entity, the open entities it waits for, sorted.
+    """
+
+    open: frozenset[str]
+    overdue: frozenset[str]
+    today: frozenset[str]
+    soon: frozenset[str]
+    blocked: frozenset[str]
+    in_progress: frozenset[str]
+    unblocking: frozenset[str]
+    changed: frozenset[str]
+    waits_for: Mapping[str, tuple[str, ...]]
+
+    def of(self, name: str) -> frozenset[str]:
+        """The set called ``name``."""
+        found: frozenset[str] = getattr(self, name)
+        return found
+
+
+def buckets(
+    entities: Mapping[str, Sequence[Row]],
+    waits: Iterable[tuple[str, str]],
+    *,
+    as_of: date,
+    local_date: LocalDate,
+    kinds: Registry,
+) -> Buckets:
+    """Sort live entities into buckets as of a local date. ``waits`` holds (who waits, for whom)."""
+    open_ids: dict[str, set[str]] = {}
+    dated: dict[str, set[str]] = {"overdue": set(), "today": set(), "soon": set()}
+    changed: set[str] = set()
+    blocked: set[str] = set()
+    in_progress: set[str] = set()
+    horizon = _Horizon.of(as_of)
+    for kind in kinds.entities:
+        rows = entities.get(kind.name, ())
+        _touched(kind, rows, horizon, local_date, changed)
+        live = _open_rows(kind, rows)
+        open_ids[kind.name] = {row[0] for row in live}
+        _date(kind, live, horizon, local_date, dated)
+        at = _column(kind, "state_key")
+        if kind.name == "task" and at is not None:
+            blocked = {row[0] for row in live if row[at] == "blocked"}
+            in_progress = {row[0] for row in live if row[at] == "in_progress"}
+    tasks = open_ids.get("task", set())
+    everyone = set().union(*open_ids.values())
+    waiting = _waiting(waits, everyone)
+    blocked |= {who for who, whom in waiting.items() if who in tasks and not tasks.isdisjoint(whom)}
+    return Buckets(
+        open=frozenset(everyone),
+        overdue=frozenset(dated["overdue"]),
+        today=frozenset(dated["today"]),
+        soon=frozenset(dated["soon"]),
+        blocked=frozenset(blocked),
+        in_progress=frozenset(in_progress),
+        unblocking=_unblocking(waiting, tasks),
+        changed=frozenset(changed),
+        waits_for={who: tuple(sorted(whom)) for who, whom in waiting.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Horizon:
+    """ISO dates compare as text, so the boundaries are text."""
+
+    yesterday: str
+    today: str
+    last: str
+
+    @classmethod
+    def of(cls, as_of: date) -> "_Horizon":
+        back, ahead = _shifted(as_of, -1), _shifted(as_of, SOON_DAYS)
+        return cls(back.isoformat(), as_of.isoformat(), ahead.isoformat())
+
+
+def _shifted(day: date, days: int) -> date:
+    try:
+        return day + timedelta(days=days)
+    except OverflowError:  # the first and last days of the calendar
+        return day
+
+
+def _column(kind: Kind, name: str) -> int | None:
+    """The position of a light field in a row."""
+    for index, light in enumerate(kind.light, 1):
+        if light.name == name:
+            return index
+    return None
+
+
+def _open_rows(kind: Kind, rows: Sequence[Row]) -> Sequence[Row]:
+    at = _column(kind, "state_key")
+    if at is None:
+        return rows
+    finished = kind.is_finished
+    verdicts: dict[object, bool] = {}
+    for state in {row[at] for row in rows}:
+        verdicts[state] = finished(state if isinstance(state, str) else None)
+    return [row for row in rows if not verdicts[row[at]]]
+
+
+def _touched(kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: LocalDate, changed: set[str]) -> None:
+    at = _column(kind, kind.touched)
+    if at is None:
+        return
+    # A local date is at most a day away from the UTC date, so most rows are settled by comparing text.
+    floor = _shifted(date.fromisoformat(horizon.yesterday), -1).isoformat()
+    for row in rows:
+        stored = row[at]
+        if isinstance(stored, str) and stored >= floor:
+            day = local_date(stored)
+            if day is not None and horizon.yesterday <= day <= horizon.today:
+                changed.add(row[0])
+
+
+def _date(
+    kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: LocalDate, dated: dict[str, set[str]]
+) -> None:
+    """Put open rows that are late, due or starting into their buckets."""
+    due_at, start_at, state_at = (_column(kind, name) for name in (kind.due, "start_at", "state_key"))
+    if due_at is None:
+        return
+    for row in rows:
+        if row[due_at] is None and (start_at is None or row[start_at] is None):
+            continue
+        if state_at is not None and row[state_at] in kind.due_except:
+            continue
+        due = local_date(row[due_at])
+        start = local_date(row[start_at]) if start_at is not None else None
+        bucket = _bucket(due, start, horizon)
+        if bucket:
+            dated[bucket].add(row[0])
+
+
+def _bucket(due: str | None, start: str | None, horizon: _Horizon) -> str | None:
+    if due is not None and due < horizon.today:
+        return "overdue"
+    if horizon.today in (due, start):
+        return "today"
+    if any(day is not None and horizon.today < day <= horizon.last for day in (due, start)):
+        return "soon"
+    return None
+
+
+def _waiting(waits: Iterable[tuple[str, str]], open_ids: set[str]) -> dict[str, set[str]]:
+    waiting: dict[str, set[str]] = {}
+    for who, whom in waits:
+        if who in open_ids and whom in open_ids:
+            waiting.setdefault(who, set()).add(whom)
+    return waiting
+
+
+def _unblocking(waiting: Mapping[str, set[str]], tasks: set[str]) -> frozenset[str]:
+    """Open tasks whose completion frees an open task: they are the only open task it still waits for.
+
+    In a cycle nobody unblocks: completing a member needs the member itself to be free first.
+    """
+    among = {who: whom & tasks for who, whom in waiting.items() if who in tasks}
+    freeing = {next(iter(whom)) for whom in among.values() if len(whom) == 1}
+    return frozenset(task for task in freeing if not _on_cycle(task, among))
+
+
+def _on_cycle(task: str, among: Mapping[str, set[str]]) -> bool:
+    """Whether ``task`` waits, directly or through others, for itself."""
+    seen: set[str] = set()
+    stack = list(among.get(task, ()))
+    while stack:
+        current = stack.pop()
+        if current == task:
+            return True
+        if current not in seen:
+            seen.add(current)
+            stack.extend(among.get(current, ()))
+    return False

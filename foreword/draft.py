@@ -1,0 +1,162 @@
+"""Deciding what a bundle shows: the first of the two pure steps from rows to text.
+
+A draft names entities by id only; handles are looked up or drawn by the caller before ``foreword.bundle``
+writes it out. The same rows in any order give the same draft.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from foreword.buckets import Buckets, buckets
+from foreword.dates import LocalDate, local_dates, next_midnight
+from foreword.derive import Neighbourhood, Surroundings
+from foreword.edges import waits
+from foreword.graph import Graph, Ranked, Snapshot, best, coverage, graph_of, snapshot
+from foreword.kinds import KINDS, Kind, Registry
+from foreword.rows import ProjectRows, Row
+from foreword.scoring import ranked, slice_of
+
+RECENT = 10
+"""Recently changed entities listed; all are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a bundle will show, before handles are known.
+
+    Attributes:
+        rows, kinds, as_of, zone: what it was drawn from.
+        graph, buckets, coverage, snapshot: the project's structure.
+        slices: ids of the entities shown, by kind, best first.
+        recent: ids of the entities changed last, latest first.
+        scores: of every entity in the slices.
+        by_id: kind and light row of everything shown or named.
+        near: the neighbourhoods of everything shown.
+        context_document: the id of the project's context document, if any.
+        named: (kind, id) of every entity whose handle the text needs.
+    """
+
+    rows: ProjectRows
+    kinds: Registry
+    as_of: date
+    zone: ZoneInfo
+    graph: Graph
+    buckets: Buckets
+    coverage: Mapping[str, Mapping[str, int]]
+    snapshot: Snapshot
+    slices: Mapping[str, Sequence[str]]
+    recent: Sequence[str]
+    scores: Mapping[str, int]
+    by_id: Mapping[str, tuple[Kind, Row]]
+    near: Mapping[str, Neighbourhood]
+    context_document: str | None
+    named: Sequence[tuple[str, str]]
+
+    @property
+    def local_date(self) -> LocalDate:
+        """How stored times read in the project's zone."""
+        return local_dates(self.zone)
+
+    @property
+    def valid_until(self) -> datetime:
+        """The first instant at which the as-of date is no longer true, in UTC."""
+        return next_midnight(self.as_of, self.zone)
+
+
+def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Draft:
+    """Decide what a project's bundle shows as of a local date."""
+    graph = graph_of(rows, kinds)
+    found = buckets(
+        rows.entities,
+        waits(list(graph.edges)),
+        as_of=as_of,
+        local_date=local_dates(zone),
+        kinds=kinds,
+    )
+    ranks = {kind.name: ranked(kind, rows.entities.get(kind.name, ()), found) for kind in kinds.entities}
+    slices = {kind.name: slice_of(kind, ranks[kind.name], graph.direct) for kind in kinds.entities}
+    reach = {entity[2]: entity for group in ranks.values() for entity in group if entity[2] in graph.reachable}
+    snap = snapshot(rows.project_id, graph, reach)
+    recent = _recent(found.changed, ranks)
+    context_document = _context_document(graph, rows.project_id)
+    shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]}
+    near = _neighbourhoods(rows, graph, found, shown, kinds)
+    mentioned = {i for n in near.values() for i in _mentions(n)}
+    wanted = shown | mentioned | set(recent)
+    if context_document is not None:
+        wanted.add(context_document)
+    by_id = _rows_by_id(rows, kinds, wanted)
+    in_slices = {i for group in slices.values() for i in group}
+    return Draft(
+        rows=rows,
+        kinds=kinds,
+        as_of=as_of,
+        zone=zone,
+        graph=graph,
+        buckets=found,
+        coverage=coverage(rows, graph, kinds),
+        snapshot=snap,
+        slices=slices,
+        recent=recent,
+        scores={e[2]: e[0] for group in ranks.values() for e in group if e[2] in in_slices},
+        by_id=by_id,
+        near=near,
+        context_document=context_document,
+        named=_named(by_id),
+    )
+
+
+def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> list[str]:
+    if not changed:
+        return []
+    touched = [(0, e[1], e[2], e[3]) for group in ranks.values() for e in group if e[2] in changed]
+    return [entity[2] for entity in best(touched, RECENT)]
+
+
+def _context_document(graph: Graph, root: str) -> str | None:
+    documents = [
+        dst if src == root else src
+        for rel, src, dst in graph.edges
+        if rel == "has_context_document" and root in (src, dst)
+    ]
+    return min(documents, default=None)
+
+
+def _neighbourhoods(
+    rows: ProjectRows, graph: Graph, found: Buckets, shown: set[str], kinds: Registry
+) -> dict[str, Neighbourhood]:
+    task = kinds.by_name.get("task")
+    tasks = rows.entities.get(task.name, ()) if task is not None else ()
+    done = frozenset(row[0] for row in tasks) - found.open
+    around = Surroundings(graph, shown, done, found.waits_for)
+    return {entity: around.of(entity) for entity in shown}
+
+
+def _mentions(near: Neighbourhood) -> set[str]:
+    """Other entities that a line may name."""
+    found = set(near.open_waits)
+    for kind in ("plan", "goal", "output", "task"):
+        found.update(near.links.get(kind, ()))
+    return found
+
+
+def _rows_by_id(rows: ProjectRows, kinds: Registry, wanted: set[str]) -> dict[str, tuple[Kind, Row]]:
+    by_id = {
+        row[0]: (kind, row)
+        for kind in reversed(kinds.entities)
+        for row in rows.entities.get(kind.name, ())
+        if row[0] in wanted
+    }
+    by_id[rows.project_id] = (kinds.project, rows.project)
+    return by_id
+
+
+def _named(by_id: Mapping[str, tuple[Kind, Row]]) -> list[tuple[str, str]]:
+    """In order of creation, so that the first build of a project numbers its entities as they came about."""
+    born = {}
+    for entity, (kind, row) in by_id.items():
+        created = next((i for i, f in enumerate(kind.light, 1) if f.name == "created_at"), None)
+        born[entity] = (kind.name, str(row[created]) if created is not None else "", entity)
+    return [(kind, entity) for kind, _, entity in sorted(born.values())]

@@ -1,0 +1,254 @@
+"""The graph around a project: which edges live, what they cover, and the capped snapshot of it.
+
+Pure and total: cycles, self loops, duplicates, dead ends, edges of other projects and missing edges are data.
+The same rows in any order give the same result; every choice ends in a comparison by id.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+
+from foreword.edges import Canon, Edge
+from foreword.kinds import PROJECT, Registry
+from foreword.rows import ProjectRows
+
+MAX_DEPTH = 2
+MAX_NODES = 60
+"""The project counts."""
+MAX_EDGES = 80
+MAX_NODES_OF_A_KIND = 10
+
+Ranked = tuple[int, str, str, str]
+"""(score, touched, id, kind) of an entity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A project's live edges, each once, and what follows from them.
+
+    Attributes:
+        kind_of: the kind of every live entity, the project included, by id.
+        edges: (relation, src, dst) in canonical form to the stored edge that stands for it.
+        direct: entities with an edge to the project, either way round.
+        reachable: entities within two steps of the project.
+        linked: entities with any live edge.
+        dangling, foreign, duplicate, loops: edges left out, by reason.
+    """
+
+    kind_of: Mapping[str, str]
+    edges: Mapping[tuple[str, str, str], Edge]
+    direct: frozenset[str]
+    reachable: frozenset[str]
+    linked: frozenset[str]
+    dangling: int
+    foreign: int
+    duplicate: int
+    loops: int
+
+
+def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
+    """Index a project's rows and edges in one pass each."""
+    kind_of = _kinds_by_id(rows, kinds)
+    edges, dangling, foreign, duplicate, loops = _live_edges(rows, kind_of)
+    root = rows.project_id
+    direct = {dst if src == root else src for _, src, dst in edges if root in (src, dst)}
+    reachable = set(direct)
+    for _, src, dst in edges:
+        if src in direct:
+            reachable.add(dst)
+        if dst in direct:
+            reachable.add(src)
+    reachable.discard(root)
+    linked = {end for key in edges for end in key[1:]} - {root}
+    return Graph(
+        kind_of=kind_of,
+        edges=edges,
+        direct=frozenset(direct),
+        reachable=frozenset(reachable),
+        linked=frozenset(linked),
+        dangling=dangling,
+        foreign=foreign,
+        duplicate=duplicate,
+        loops=loops,
+    )
+
+
+def _kinds_by_id(rows: ProjectRows, kinds: Registry) -> dict[str, str]:
+    kind_of: dict[str, str] = {}
+    first = itemgetter(0)
+    # Reversed, so that of two kinds that share an id the first declared wins.
+    for kind in reversed(kinds.entities):
+        kind_of.update(dict.fromkeys(map(first, rows.entities.get(kind.name, ())), kind.name))
+    kind_of[rows.project_id] = PROJECT
+    return kind_of
+
+
+def _live_edges(
+    rows: ProjectRows, kind_of: Mapping[str, str]
+) -> tuple[dict[tuple[str, str, str], Edge], int, int, int, int]:
+    """The hottest loop of a build: one turn per stored edge, no call but one dictionary-backed one."""
+    edges: dict[tuple[str, str, str], Edge] = {}
+    dangling = foreign = duplicate = loops = 0
+    kind = kind_of.get
+    canon = Canon()
+    elsewhere = rows.elsewhere
+    for edge in rows.edges:
+        src, dst = edge[1], edge[3]
+        src_kind, dst_kind = kind(src), kind(dst)
+        if src_kind is None or dst_kind is None:
+            if src in elsewhere or dst in elsewhere:
+                foreign += 1
+            else:
+                dangling += 1
+            continue
+        if src == dst:
+            loops += 1
+            continue
+        name, turn = canon(edge[5], src_kind, dst_kind)
+        if turn == 1 or (turn == 2 and src > dst):
+            src, dst = dst, src
+        key = (name, src, dst)
+        known = edges.get(key)
+        if known is None:
+            edges[key] = edge
+        else:
+            duplicate += 1
+            if edge[0] < known[0]:
+                edges[key] = edge
+    return edges, dangling, foreign, duplicate, loops
+
+
+def unresolved_ends(rows: ProjectRows, kinds: Registry) -> frozenset[str]:
+    """Ends of edges that are no live entity of the project: dead, missing, or another project's."""
+    kind_of = _kinds_by_id(rows, kinds)
+    return frozenset(end for edge in rows.edges for end in (edge[1], edge[3]) if end not in kind_of)
+
+
+def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict[str, int]]:
+    """For every kind that the database has: how much of it the graph holds. ``total = direct + unlinked``."""
+    table = {}
+    for kind in kinds.entities:
+        if kind.name in rows.absent:
+            continue
+        ids = [row[0] for row in rows.entities.get(kind.name, ())]
+        direct = sum(map(graph.direct.__contains__, ids))
+        table[kind.plural] = {
+            "total": len(ids),
+            "direct": direct,
+            "unlinked": len(ids) - direct,
+            "reachable": sum(map(graph.reachable.__contains__, ids)),
+            "orphan": len(ids) - sum(map(graph.linked.__contains__, ids)),
+        }
+    return table
+
+
+def best(entities: Iterable[Ranked], limit: int) -> list[Ranked]:
+    """The ``limit`` best: higher score first, then later touched, then lower id."""
+    found = list(entities)
+    if len(found) > 4 * limit:
+        # Ties on (score, touched) are settled by id below, so everything equal to the last place stays in.
+        floor = heapq.nlargest(limit, found)[-1][:2]
+        found = [entity for entity in found if entity[:2] >= floor]
+    found.sort(key=itemgetter(2))
+    found.sort(key=itemgetter(0, 1), reverse=True)
+    return found[:limit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The capped breadth-first graph.
+
+    Attributes:
+        nodes: (id, kind) in the order of admission, the project first.
+        edges: stored edges between nodes: first the one by which each node was reached, then by rank.
+        omitted: reachable entities that are no node, by kind.
+        capped_by: the caps that left something out: nodes, kind, edges.
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    edges: tuple[Edge, ...]
+    omitted: Mapping[str, int]
+    capped_by: tuple[str, ...]
+
+
+def snapshot(root: str, graph: Graph, ranked: Mapping[str, Ranked]) -> Snapshot:
+    """Breadth first from the project, nearer nodes first, better ones first within a depth.
+
+    ``ranked`` holds every entity within reach. Nodes of the second depth are neighbours of admitted nodes, so
+    each node hangs together with the project through nodes and edges that are kept.
+    """
+    admitted = _Admission(root)
+    admitted.add(ranked[i] for i in graph.direct)
+    inner = {node for node, _ in admitted.nodes[1:]}
+    outer: set[str] = set()
+    for _, src, dst in graph.edges:
+        if src in inner:
+            outer.add(dst)
+        if dst in inner:
+            outer.add(src)
+    admitted.add(ranked[i] for i in outer - graph.direct - {root})
+    position = {node: place for place, (node, _) in enumerate(admitted.nodes)}
+    kept, dropped = _kept_edges(graph, position)
+    omitted: dict[str, int] = {}
+    for entity in graph.reachable:
+        if entity not in position:
+            kind = graph.kind_of[entity]
+            omitted[kind] = omitted.get(kind, 0) + 1
+    if dropped:
+        admitted.capped.add("edges")
+    return Snapshot(
+        nodes=tuple(admitted.nodes),
+        edges=kept,
+        omitted=dict(sorted(omitted.items())),
+        capped_by=tuple(sorted(admitted.capped)),
+    )
+
+
+class _Admission:
+    """Nodes let in under the caps, best first."""
+
+    __slots__ = ("_of_kind", "capped", "nodes")
+
+    def __init__(self, root: str) -> None:
+        self.nodes: list[tuple[str, str]] = [(root, PROJECT)]
+        self.capped: set[str] = set()
+        self._of_kind: dict[str, int] = {}
+
+    def add(self, candidates: Iterable[Ranked]) -> None:
+        """Admit one depth. Of each kind only the best few can get in, so only those are sorted."""
+        by_kind: dict[str, list[Ranked]] = {}
+        for candidate in candidates:
+            by_kind.setdefault(candidate[3], []).append(candidate)
+        few = [entity for group in by_kind.values() for entity in best(group, MAX_NODES_OF_A_KIND + 1)]
+        for _, _, entity, kind in best(few, len(few)):
+            if len(self.nodes) >= MAX_NODES:
+                self.capped.add("nodes")
+                return
+            if self._of_kind.get(kind, 0) >= MAX_NODES_OF_A_KIND:
+                self.capped.add("kind")
+                continue
+            self._of_kind[kind] = self._of_kind.get(kind, 0) + 1
+            self.nodes.append((entity, kind))
+
+
+def _kept_edges(graph: Graph, position: Mapping[str, int]) -> tuple[tuple[Edge, ...], int]:
+    """The edges between nodes, at most MAX_EDGES, and how many more there are.
+
+    An edge ranks by the later of its nodes, then the earlier, then its id; the first that reaches a node from
+    an earlier one is the node's own and comes before all others.
+    """
+    between = {}
+    for (_, src, dst), edge in graph.edges.items():
+        if src in position and dst in position:
+            a, b = position[src], position[dst]
+            between[max(a, b), min(a, b), edge[0]] = edge
+    reached: set[int] = set()
+    tree, rest = [], []
+    for rank in sorted(between):
+        if rank[0] in reached:
+            rest.append(between[rank])
+        else:
+            reached.add(rank[0])
+            tree.append(between[rank])
+    return tuple((tree + rest)[:MAX_EDGES]), max(len(tree) + len(rest) - MAX_EDGES, 0)

@@ -1,0 +1,31 @@
+"""Names of what is published in Redis. Every key begins ``fw:``, holds the schema version, and has the id of
+its project (or actor) in a hash tag, so that all of one project shares a cluster slot.
+
+Ids are canonical UUIDs by the time they get here (``foreword.handles.uuid_of``), so no id can reach into
+another's keys.
+"""
+
+from foreword.stamp import SCHEMA
+
+TEXT, META, LINES, DATA, HEAD, FENCE = "text", "meta", "lines", "data", "head", "fence"
+"""Fields of a bundle's hash. The text has a field of its own: reading it costs what a GET costs."""
+
+
+def project(project_id: str) -> str:
+    """The hash of a project's bundle."""
+    return f"fw:{SCHEMA}:{{{project_id}}}:project"
+
+
+def focus(project_id: str, entity_id: str) -> str:
+    """The hash of a focus bundle."""
+    return f"fw:{SCHEMA}:{{{project_id}}}:focus:{entity_id}"
+
+
+def projects_of(actor_id: str) -> str:
+    """The set of projects that may be an actor's. A hint: membership is decided by the project's own hash."""
+    return f"fw:{SCHEMA}:{{{actor_id}}}:projects"
+
+
+def member(actor_id: str) -> str:
+    """The field of a project's hash that makes an actor a member; its value is the role."""
+    return f"m:{actor_id}"

@@ -1,0 +1,126 @@
+"""The line grammar, and fitting lines into a token budget. The text of a bundle is lines and nothing else.
+
+Grammar: a line is not empty, starts with neither white space nor ``/``, holds no line break and no control
+character, is NFC, and ends in ``\\n``. Under it token counts add up exactly (``foreword.tokens``).
+
+Fitting: every line has a place in the text (its section, its order there) and a rank (how early it is
+admitted). Lines are admitted by rank until one does not fit; then admission stops. A larger budget
+therefore always shows all that a smaller one showed. The price is at most one line's length of unused budget.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from foreword.errors import BadBudget
+from foreword.text import ELLIPSIS, cut
+from foreword.tokens import Counter
+
+SMALLEST_BUDGET = 250
+DEFAULT_BUDGET = 1500
+LARGEST_BUDGET = 4000
+"""Lines beyond this many tokens are not rendered: the whole form is behind the detail tools."""
+
+LONGEST_LINE = 90
+"""Tokens. Bounds what stopping at the first line that does not fit can leave unused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text, counted.
+
+    ``place`` orders the printed text; ``heading`` is the place of the section's heading that must be printed
+    with it, or None; ``text`` ends in a newline; ``tokens`` is its exact count.
+    """
+
+    place: int
+    heading: int | None
+    tokens: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A text that fits: its lines in printing order, its exact count, how many lines stayed outside."""
+
+    text: str
+    tokens: int
+    budget: int
+    left_out: int
+
+
+def check_budget(budget: int) -> int:
+    """``budget`` itself.
+
+    Raises:
+        BadBudget: below SMALLEST_BUDGET, the least that holds the header for any content.
+    """
+    if budget < SMALLEST_BUDGET:
+        raise BadBudget(
+            f"a budget of {budget} tokens cannot hold a project's header; ask for {SMALLEST_BUDGET} or more"
+        )
+    return budget
+
+
+def is_line(text: str) -> bool:
+    """Whether ``text`` is one line of the grammar, its newline included."""
+    body = text[:-1]
+    return (
+        text.endswith("\n")
+        and bool(body)
+        and not body[0].isspace()
+        and body[0] != "/"
+        and not any(unicodedata.category(c) in {"Cc", "Zl", "Zp", "Cs"} for c in body)
+        and unicodedata.is_normalized("NFC", body)
+    )
+
+
+def fit(lines: Sequence[Line], always: int, budget: int) -> Fitted:
+    """The text of at most ``budget`` tokens that ``lines`` allow.
+
+    ``lines`` are in order of rank; the first ``always`` of them are printed in any case and are known to fit
+    SMALLEST_BUDGET. Headings are lines too: one is admitted, and paid for, with the first line that needs it,
+    so ``lines`` holds each heading before the lines below it and never counts it twice.
+
+    Raises:
+        BadBudget: ``budget`` is below SMALLEST_BUDGET.
+    """
+    left = check_budget(budget)
+    headings = {line.place: line for line in lines if line.heading == line.place}
+    chosen: dict[int, Line] = {}
+    for index, line in enumerate(lines):
+        if line.heading == line.place:
+            continue
+        heading = headings.get(line.heading) if line.heading is not None else None
+        cost = line.tokens + (heading.tokens if heading is not None and heading.place not in chosen else 0)
+        if cost > left and index >= always:
+            break
+        left -= cost
+        chosen[line.place] = line
+        if heading is not None:
+            chosen[heading.place] = heading
+    printed = [chosen[place] for place in sorted(chosen)]
+    total = sum(line.tokens for line in printed)
+    whole = sum(line.heading != line.place for line in lines)
+    shown = sum(line.heading != line.place for line in printed)
+    return Fitted("".join(line.text for line in printed), total, budget, whole - shown)
+
+
+def shorten(before: str, text: str, after: str, limit: int, count: Counter) -> str:
+    """``before + text + after`` and a newline, ``text`` cut so that the whole counts at most ``limit`` tokens.
+
+    ``before`` and ``after`` alone must fit; ``text`` may vanish down to ``…``.
+    """
+    whole = f"{before}{text}{after}\n"
+    # No token is longer than its text: short lines are within the limit without counting them.
+    if len(whole.encode("utf-8", "replace")) <= limit:
+        return whole
+    while count(whole) > limit and text not in {"", ELLIPSIS}:
+        text = cut(text, len(text) * 3 // 4)
+        whole = f"{before}{text}{after}\n"
+    return whole
+
+
+def total(lines: Iterable[Line]) -> int:
+    """The exact count of the lines printed together."""
+    return sum(line.tokens for line in lines)

@@ -1,0 +1,219 @@
+"""The text of a project's bundle: which lines there are, where they stand, which come first.
+
+Sections run from what rarely changes to what often does; inside one, lines stand in handle order, so that an
+edit disturbs as little of the text's beginning as possible. The as-of date stands alone at the end. Every
+list's heading says how many there are, whatever part of it fits.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from foreword.buckets import Buckets
+from foreword.draft import Draft
+from foreword.kinds import Kind
+from foreword.light import Record, after_label, label, record
+from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, Line, shorten
+from foreword.selection import admission_order
+from foreword.text import clean, cut, quote, word
+from foreword.tokens import Counter
+
+_SECTION = 1 << 40
+"""Places of a section: its heading first, then its lines by handle number."""
+
+_HEAD, _CHANGED, _LAST = 0, 8000 * _SECTION, 9000 * _SECTION
+
+_TITLE_TOKENS = 36
+_FACTS_TOKENS = 40
+"""With these, and counts below a million, the header fits SMALLEST_BUDGET whatever the project holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Lines in order of rank; the first ``always`` are printed at any budget."""
+
+    lines: Sequence[Line]
+    always: int
+    overview: Line
+
+
+def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], count: Counter) -> Page:
+    """Every line that any budget up to LARGEST_BUDGET can show, counted."""
+    project = record(draft.kinds.project, draft.rows.project, draft.local_date)
+    write = _Writer(count)
+    name = str(project.get("name", ""))
+    always = [
+        write.named(_HEAD, "# project ", name, limit=_TITLE_TOKENS),
+        write.plain(_HEAD + 1, _facts(project), _FACTS_TOKENS),
+        write.plain(_HEAD + 9, _coverage(draft)),
+        *_standing_headings(draft, write),
+        write.plain(_LAST, f"as of {draft.as_of.isoformat()}"),
+    ]
+    early = [*_steps(project, draft, handles, write), *_changed(draft, handles, write)]
+    entities = _entity_lines(draft, lights, handles, write)
+    overview = write.named(0, f"{handles[draft.rows.project_id]} ", name, _standing(project, draft))
+    return Page(lines=[*always, *early, *entities], always=len(always), overview=overview)
+
+
+class _Writer:
+    """Makes counted lines. ``limit`` None means the line is short by construction."""
+
+    def __init__(self, count: Counter) -> None:
+        self._count = count
+
+    def named(
+        self,
+        place: int,
+        before: str,
+        name: str,
+        after: str = "",
+        limit: int = LONGEST_LINE,
+        *,
+        under: int | None = None,
+    ) -> Line:
+        """A line with somebody's words in it: quoted, and cut until the line counts ``limit`` tokens at most."""
+        body = clean(name).replace('"', "'")
+        written = shorten(f'{before}"', body, f'"{after}', limit, self._count)
+        return Line(place, under, self._count(written), written)
+
+    def plain(self, place: int, text: str, limit: int | None = None) -> Line:
+        """A line of our own words; with ``limit``, cut to that many tokens."""
+        written = shorten("", text, "", limit, self._count) if limit else f"{text}\n"
+        return Line(place, None, self._count(written), written)
+
+    def heading(self, place: int, text: str) -> Line:
+        """The heading of the section that begins at ``place``."""
+        written = f"## {text}\n"
+        return Line(place, place, self._count(written), written)
+
+
+def _facts(project: Record) -> str:
+    """State, facets and timeline in one line; what is missing is said to be."""
+    named = [
+        ("state", "state_key"),
+        ("type", "type_key"),
+        ("stage", "facet_stage"),
+        ("scale", "facet_scale"),
+        ("context", "facet_context"),
+    ]
+    facts = [f"{name} {word(str(project[key]))}" for name, key in named if project.get(key)]
+    span = f"from {word(project.get('start_at', 'unset'))} to {word(project.get('end_at', 'unset'))}"
+    return ", ".join([*(facts or ["state unset"]), span])
+
+
+def _coverage(draft: Draft) -> str:
+    kinds = ", ".join(
+        f"{plural} {c['total']}/{c['direct']}/{c['unlinked']}" if c["total"] else f"{plural} 0"
+        for plural, c in draft.coverage.items()
+    )
+    absent = "".join(f", {draft.kinds.by_name[kind].plural} not kept here" for kind in draft.rows.absent)
+    graph = draft.graph
+    broken = "".join(
+        f", {n} {what} edges ignored"
+        for what, n in (("dangling", graph.dangling), ("foreign", graph.foreign))
+        if n
+    )
+    return f"total/direct/unlinked: {kinds}{absent}{broken}"
+
+
+def _tally(kind: Kind, ids: Iterable[str], found: Buckets) -> str:
+    """``tasks: 85 total, 40 open, 9 overdue, ...``: the closure of every set a reader would ask about."""
+    members = frozenset(ids)
+    parts = [f"{len(members & found.of(bucket))} {name}" for bucket, name in kind.tally]
+    return f"{kind.plural}: {', '.join([f'{len(members)} total', *parts])}"
+
+
+def _section_of(kind: Kind, draft: Draft) -> int:
+    """The place of the kind's heading: by volatility, then in the order of the registry."""
+    return (1000 + kind.volatility * 50 + draft.kinds.entities.index(kind)) * _SECTION
+
+
+def _headings(draft: Draft, write: _Writer) -> dict[str, Line]:
+    return {
+        kind.name: write.heading(
+            _section_of(kind, draft),
+            _tally(kind, (row[0] for row in draft.rows.entities.get(kind.name, ())), draft.buckets),
+        )
+        for kind in draft.kinds.entities
+        if kind.name not in draft.rows.absent
+    }
+
+
+def _standing_headings(draft: Draft, write: _Writer) -> list[Line]:
+    """What is printed even when nothing below it fits: how the tasks stand, and what changed."""
+    since = (draft.as_of - timedelta(days=1)).isoformat()
+    lines = [write.plain(_CHANGED, f"## changed since {since}: {len(draft.buckets.changed)}")]
+    task = draft.kinds.by_name.get("task")
+    if task is not None and task.name not in draft.rows.absent:
+        ids = (row[0] for row in draft.rows.entities.get(task.name, ()))
+        lines.append(write.plain(_section_of(task, draft), f"## {_tally(task, ids, draft.buckets)}"))
+    return lines
+
+
+def _steps(project: Record, draft: Draft, handles: Mapping[str, str], write: _Writer) -> list[Line]:
+    lines = []
+    for number, (name, key) in enumerate(
+        (("next step", "next_step_short"), ("then", "next_step_long"), ("about", "description")), 2
+    ):
+        if project.get(key):
+            lines.append(write.named(_HEAD + number, f"{name} ", str(project[key])))
+    if draft.context_document is not None:
+        lines.append(write.plain(_HEAD + 5, f"context document {handles[draft.context_document]}"))
+    return lines
+
+
+def _changed(draft: Draft, handles: Mapping[str, str], write: _Writer) -> list[Line]:
+    if not draft.recent:
+        return []
+    named = " ".join(handles[i] for i in draft.recent)
+    more = len(draft.buckets.changed) - len(draft.recent)
+    return [write.plain(_CHANGED + 1, f"latest {named}" + (f" and {more} more" if more else ""))]
+
+
+def _entity_lines(
+    draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], write: _Writer
+) -> list[Line]:
+    """Lines of entities in order of admission, each heading before what needs it, up to LARGEST_BUDGET.
+
+    Counting what no budget can show would be most of the work of a large project.
+    """
+    headings = _headings(draft, write)
+    lines: list[Line] = []
+    used = 0
+    opened = {"task"}  # its heading is printed in any case
+    for entity in admission_order(draft.slices, draft.scores):
+        kind = draft.by_id[entity][0]
+        if kind.name not in opened:
+            opened.add(kind.name)
+            lines.append(headings[kind.name])
+            used += lines[-1].tokens
+        lines.append(_entity_line(kind, entity, draft, lights[entity], handles, write))
+        used += lines[-1].tokens
+        if used > LARGEST_BUDGET:
+            break
+    return lines
+
+
+def _entity_line(
+    kind: Kind, entity: str, draft: Draft, light: Record, handles: Mapping[str, str], write: _Writer
+) -> Line:
+    section, handle = _section_of(kind, draft), handles[entity]
+    after = after_label(kind, light, draft.near[entity], handles, direct=entity in draft.graph.direct)
+    number = int(handle.removeprefix(kind.handle))
+    under = None if kind.name == "task" else section
+    return write.named(section + number, f"{handle} ", label(kind, light), after, under=under)
+
+
+def _standing(project: Record, draft: Draft) -> str:
+    """What an overview says of a project after its name."""
+    parts = [word(str(project["state_key"]))] if project.get("state_key") else []
+    if project.get("end_at"):
+        parts.append(f"until {word(project['end_at'])}")
+    tasks = {row[0] for row in draft.rows.entities.get("task", ())}
+    found = draft.buckets
+    for name, members in (("open", found.open), ("overdue", found.overdue), ("blocked", found.blocked)):
+        parts.append(f"{len(tasks & members)} {name}")
+    text = " " + ", ".join(parts)
+    if project.get("next_step_short"):
+        text += f", next {quote(cut(clean(str(project['next_step_short'])), 80))}"
+    return text

@@ -1,0 +1,239 @@
+"""What a chat process imports: connection, project, actor in; a context out, in one round trip.
+
+Misses and staleness are values, because they are ordinary. Not being a member is an error, because going on
+would be a leak. The two readers share everything but the await. Nothing here is imported but the standard
+library; the client is the chat's own.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from foreword import codec, keys
+from foreword.errors import NotAMember
+from foreword.handles import uuid_of
+from foreword.lines import Line, check_budget, fit
+from foreword.ports import Raw, Store
+from foreword.stamp import Stamp
+from foreword.store import AsyncRedisReads, RedisStore
+
+Clock = Callable[[], float]
+Status = Literal["fresh", "stale", "missing"]
+
+
+class Trusted:
+    """The type of TRUSTED."""
+
+    __slots__ = ()
+
+
+TRUSTED: Final = Trusted()
+"""In place of an actor: the caller has checked who asks (an operator's command, a job). Never a default."""
+
+Actor = str | Trusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a reader found. True when there is something to show.
+
+    Attributes:
+        status: ``fresh``; ``stale``, whole and consistent but no longer true of today (see ``stamp``);
+            ``missing``, not built yet, deleted, or of a version this reader does not know.
+        text: lines for a prompt, at most ``budget`` tokens.
+        tokens: the exact count of ``text`` (o200k_base).
+        stamp: which edits it holds, which build made it; None when missing.
+        data: the structured bundle where it was asked for.
+    """
+
+    status: Status
+    text: str = ""
+    tokens: int = 0
+    stamp: Stamp | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.status != "missing"
+
+
+_MISSING: Final = Context(status="missing")
+
+Question = tuple[str, list[str]]
+
+
+# ---- what to ask, and what the answers mean: shared by both readers
+
+
+def _ask(key: str, parts: Sequence[str], actor: Actor) -> Question:
+    fields = [keys.META, *parts]
+    if not isinstance(actor, Trusted):
+        fields.append(keys.member(uuid_of(actor, "actor")))
+    return key, fields
+
+
+def _ask_project(project_id: str, actor: Actor, budget: int | None) -> Question:
+    part = keys.TEXT if budget is None else keys.LINES
+    return _ask(keys.project(uuid_of(project_id, "project")), [part], actor)
+
+
+def _admit(stamp: Stamp, role: Raw, actor: Actor, what: str) -> None:
+    if not isinstance(actor, Trusted) and role is None:
+        raise NotAMember(f"actor {actor} is no member of {what} as of generation {stamp.generation}")
+
+
+def _status(stamp: Stamp, now: float) -> Status:
+    return "fresh" if now < stamp.valid_until else "stale"
+
+
+def _project(answer: Sequence[Raw], project_id: str, actor: Actor, budget: int | None, now: float) -> Context:
+    stamp = codec.decode_stamp(answer[0])
+    if stamp is None or stamp.gone:
+        return _MISSING
+    _admit(stamp, answer[-1], actor, f"project {project_id}")
+    if budget is None:
+        text, tokens = codec.decode_text(answer[1]), stamp.tokens
+    else:
+        fitted = codec.decode_lines(answer[1], budget)
+        text, tokens = (fitted.text, fitted.tokens) if fitted is not None else (None, 0)
+    if text is None:
+        return _MISSING
+    return Context(status=_status(stamp, now), text=text, tokens=tokens, stamp=stamp)
+
+
+def _bundle(answer: Sequence[Raw], project_id: str, actor: Actor, now: float) -> Context:
+    found = _project(answer, project_id, actor, None, now)
+    data = codec.decode_data(answer[2])
+    if not found or found.stamp is None or data is None:
+        return _MISSING
+    return Context(status=found.status, text=found.text, tokens=found.tokens, stamp=found.stamp, data=data)
+
+
+def _ask_focus(project_id: str, entity_id: str, actor: Actor) -> list[Question]:
+    project, entity = uuid_of(project_id, "project"), uuid_of(entity_id, "entity")
+    return [
+        _ask(keys.project(project), [], actor),
+        (keys.focus(project, entity), [keys.META, keys.TEXT, keys.DATA]),
+    ]
+
+
+def _focus(answers: Sequence[Sequence[Raw]], project_id: str, actor: Actor, now: float) -> Context:
+    """A focus bundle counts as stale as soon as its project has a newer bundle."""
+    project = codec.decode_stamp(answers[0][0])
+    if project is None or project.gone:
+        return _MISSING
+    _admit(project, answers[0][-1], actor, f"project {project_id}")
+    found = _bundle(answers[1], project_id, TRUSTED, now)
+    if found.stamp is not None and found.stamp.fence < project.fence:
+        return Context(status="stale", text=found.text, tokens=found.tokens, stamp=found.stamp, data=found.data)
+    return found
+
+
+def _ask_overview(project_ids: Sequence[str], actor: str) -> list[Question]:
+    return [_ask(keys.project(i), [keys.HEAD], actor) for i in project_ids]
+
+
+_HEADING_TOKENS: Final = 4
+"""Of ``## projects: N`` and its newline without N. Every group of up to three digits is one token."""
+
+
+def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Context:
+    """Compose an actor's overview from the counted lines of its projects: exact without a tokenizer."""
+    found: list[tuple[int, str, Mapping[str, Any], Stamp]] = []
+    for meta, head, role in answers:
+        stamp, data = codec.decode_stamp(meta), codec.decode_data(head)
+        if stamp is not None and not stamp.gone and data is not None and role is not None:
+            found.append((-data["relevance"], data["header"]["id"], data, stamp))
+    found.sort(key=lambda each: each[:2])
+    total = str(len(found))
+    heading = Line(0, None, _HEADING_TOKENS + -(-len(total) // 3), f"## projects: {total}\n")
+    lines = [Line(n, None, data["tokens"], data["line"]) for n, (_, _, data, _) in enumerate(found, 1)]
+    fitted = fit([heading, *lines], 1, budget)
+    stamps = [stamp for *_, stamp in found]
+    oldest = min(stamps, key=lambda stamp: stamp.valid_until, default=None)
+    return Context(
+        status="missing" if oldest is None else _status(oldest, now),
+        text=fitted.text if found else "",
+        tokens=fitted.tokens if found else 0,
+        stamp=oldest,
+        data={"projects": [data["header"] for _, _, data, _ in found]},
+    )
+
+
+class Reader:
+    """Reads published bundles through a redis-py client.
+
+    Every method raises NotAMember when the actor may not read, BadInput for an id that is no UUID or a budget
+    below the smallest, and lets the client's own errors pass.
+    """
+
+    def __init__(self, client: Any, *, clock: Clock = time.time) -> None:
+        self._store: Store = RedisStore(client)
+        self._clock = clock
+
+    @classmethod
+    def over(cls, store: Store, *, clock: Clock = time.time) -> "Reader":
+        """A reader over another implementation of the port, such as ``foreword.memory.MemoryStore``."""
+        reader = cls.__new__(cls)
+        reader._store, reader._clock = store, clock  # noqa: SLF001 - its own class
+        return reader
+
+    def project(self, project_id: str, *, actor: Actor, budget: int | None = None) -> Context:
+        """A project's text: at the budget it was built for, or at another between 250 and 4,000 tokens."""
+        if budget is not None:
+            check_budget(budget)
+        answer = self._store.read(*_ask_project(project_id, actor, budget))
+        return _project(answer, project_id, actor, budget, self._clock())
+
+    def bundle(self, project_id: str, *, actor: Actor) -> Context:
+        """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes."""
+        key = keys.project(uuid_of(project_id, "project"))
+        answer = self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
+        return _bundle(answer, project_id, actor, self._clock())
+
+    def focus(self, project_id: str, entity_id: str, *, actor: Actor) -> Context:
+        """The focus bundle of one entity, by UUID: the entity, its relationships, what it is linked to."""
+        answers = self._store.read_many(_ask_focus(project_id, entity_id, actor))
+        return _focus(answers, project_id, actor, self._clock())
+
+    def overview(self, actor: str, *, budget: int = 1500) -> Context:
+        """All projects an actor may read, most relevant first. Two round trips."""
+        check_budget(budget)
+        key = keys.projects_of(uuid_of(actor, "actor"))
+        wanted = _ask_overview(sorted(self._store.set_members(key)), actor)
+        answers = self._store.read_many(wanted) if wanted else []
+        return _overview(answers, budget, self._clock())
+
+
+class AsyncReader:
+    """``Reader`` for redis.asyncio clients: the same names, meanings and errors, awaited."""
+
+    def __init__(self, client: Any, *, clock: Clock = time.time) -> None:
+        self._store = AsyncRedisReads(client)
+        self._clock = clock
+
+    async def project(self, project_id: str, *, actor: Actor, budget: int | None = None) -> Context:
+        """See ``Reader.project``."""
+        if budget is not None:
+            check_budget(budget)
+        answer = await self._store.read(*_ask_project(project_id, actor, budget))
+        return _project(answer, project_id, actor, budget, self._clock())
+
+    async def bundle(self, project_id: str, *, actor: Actor) -> Context:
+        """See ``Reader.bundle``."""
+        key = keys.project(uuid_of(project_id, "project"))
+        answer = await self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
+        return _bundle(answer, project_id, actor, self._clock())
+
+    async def focus(self, project_id: str, entity_id: str, *, actor: Actor) -> Context:
+        """See ``Reader.focus``."""
+        answers = await self._store.read_many(_ask_focus(project_id, entity_id, actor))
+        return _focus(answers, project_id, actor, self._clock())
+
+    async def overview(self, actor: str, *, budget: int = 1500) -> Context:
+        """See ``Reader.overview``."""
+        check_budget(budget)
+        key = keys.projects_of(uuid_of(actor, "actor"))
+        wanted = _ask_overview(sorted(await self._store.set_members(key)), actor)
+        answers = await self._store.read_many(wanted) if wanted else []
+        return _overview(answers, budget, self._clock())

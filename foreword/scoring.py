@@ -1,0 +1,97 @@
+"""How much entities matter, in whole points: the declarations of ``Kind.score`` put to work.
+
+Pure functions of rows and buckets. Every row of a project passes through ``ranked``, so points are remembered
+per combination of the cells that decide them (a state, a priority): a project has a few dozen such
+combinations, whatever its size.
+"""
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from foreword.buckets import Buckets
+from foreword.graph import Ranked, best
+from foreword.kinds import Kind
+from foreword.rows import Row
+
+LEAST_OPEN = 20
+"""Points of an open entity at least; finished ones get less than 10."""
+
+UNLINKED = 25
+"""Points that an open entity loses in a slice when it is not linked to the project and its kind is not always
+included: linked ones come first, but a blocked task is worth a line however badly it is linked."""
+
+_LEAST_UNLINKED = 10
+
+
+def ranked(kind: Kind, rows: Sequence[Row], buckets: Buckets) -> list[Ranked]:
+    """(score, touched, id, kind) of every row, in the order of the rows."""
+    names = [light.name for light in kind.light]
+    columns = [1 + names.index(c) for c in _columns(kind) if c in names]
+    points = _Points(kind, [names[c - 1] for c in columns])
+    cells = itemgetter(*columns) if columns else lambda _: ()
+    touched = 1 + names.index(kind.touched)
+    bonus = _bonuses(kind.score.bucket, buckets)
+    name = kind.name
+    if not bonus:
+        return [(points[cells(row)], row[touched] or "", row[0], name) for row in rows]
+    extra = bonus.get
+    return [(points[cells(row)] + extra(row[0], 0), row[touched] or "", row[0], name) for row in rows]
+
+
+def slice_of(kind: Kind, entities: Sequence[Ranked], direct: frozenset[str]) -> list[str]:
+    """The ids of the entities of ``kind`` that a bundle shows, best first."""
+    if not kind.always:
+        entities = [
+            entity
+            if entity[2] in direct or entity[0] < LEAST_OPEN
+            else (max(entity[0] - UNLINKED, _LEAST_UNLINKED), *entity[1:])
+            for entity in entities
+        ]
+    return [entity[2] for entity in best(entities, kind.shown)]
+
+
+def _columns(kind: Kind) -> list[str]:
+    """The columns that decide the points, the state first."""
+    declared = kind.score
+    extra = [
+        name for name, weight in (("priority", declared.priority), ("probability", declared.probability)) if weight
+    ]
+    return list(dict.fromkeys(["state_key", *declared.by, *extra]))
+
+
+class _Points(dict[Any, int]):
+    """Points by the cells that decide them."""
+
+    def __init__(self, kind: Kind, columns: Sequence[str]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._columns = columns
+
+    def __missing__(self, cells: Any) -> int:
+        values = cells if len(self._columns) != 1 else (cells,)
+        found = self[cells] = _points(self._kind, dict(zip(self._columns, values, strict=True)))
+        return found
+
+
+def _points(kind: Kind, cells: Mapping[str, Any]) -> int:
+    declared = kind.score
+    if kind.is_finished(cells.get("state_key")):
+        return declared.finished
+    points = sum(table.get(str(cells.get(column)), 0) for column, table in declared.by.items())
+    points = points or declared.otherwise
+    if declared.priority and cells.get("priority") is not None:
+        points += declared.priority * (5 - cells["priority"])
+    if declared.probability:
+        stored = cells.get("probability")
+        points += int(declared.probability * (0.5 if stored is None else float(stored)))
+    return max(points, LEAST_OPEN)
+
+
+def _bonuses(points: Mapping[str, int], buckets: Buckets) -> dict[str, int]:
+    """Points by entity; buckets hold open entities only."""
+    bonus: dict[str, int] = {}
+    for name, extra in points.items():
+        for entity in buckets.of(name):
+            bonus[entity] = bonus.get(entity, 0) + extra
+    return bonus

@@ -1,0 +1,100 @@
+"""The cache in Redis. Takes a client and imports none: the chat process brings its own redis-py.
+
+Works with clients that decode responses and with those that do not. Errors of the client pass through: whose
+connection it is, theirs are the errors.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from foreword.keys import FENCE
+from foreword.ports import Raw
+
+# One hash, replaced as a whole or not at all. Fields go in by the hundred because a Lua call takes a few
+# thousand arguments at most and a project may have many members. A damaged fence does not lock a key for ever.
+PUBLISH = """
+local stored = redis.call('HGET', KEYS[1], ARGV[1])
+local epoch, generation = tonumber(ARGV[2]), tonumber(ARGV[3])
+if stored then
+  local e, g = string.match(stored, '^(%d+):(%d+)$')
+  if e and (epoch < tonumber(e) or (epoch == tonumber(e) and generation <= tonumber(g))) then
+    return 0
+  end
+end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
+for i = 5, #ARGV, 200 do
+  redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 199, #ARGV)))
+end
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+return 1
+"""
+
+
+class RedisStore:
+    """``foreword.ports.Store`` over a redis-py client."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._publish = client.register_script(PUBLISH)
+
+    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+        """See ``Store.publish``; atomic in the server."""
+        epoch, generation = fence
+        flat = [part for item in fields.items() for part in item]
+        return bool(self._publish(keys=[key], args=[FENCE, epoch, generation, ttl, *flat]))
+
+    def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
+        """See ``Store.read``: one HMGET."""
+        found: list[Raw] = self._client.hmget(key, fields)
+        return found
+
+    def read_many(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[list[Raw]]:
+        """See ``Store.read_many``: one pipeline."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for key, fields in wanted:
+                pipe.hmget(key, fields)
+            found: list[list[Raw]] = pipe.execute()
+        return found
+
+    def add_to_set(self, key: str, members: Iterable[str]) -> None:
+        """See ``Store.add_to_set``."""
+        if found := list(members):
+            self._client.sadd(key, *found)
+
+    def remove_from_set(self, key: str, members: Iterable[str]) -> None:
+        """See ``Store.remove_from_set``."""
+        if found := list(members):
+            self._client.srem(key, *found)
+
+    def set_members(self, key: str) -> set[str]:
+        """See ``Store.set_members``."""
+        return _decoded(self._client.smembers(key))
+
+
+class AsyncRedisReads:
+    """The reading half of ``RedisStore`` over a redis.asyncio client."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
+        """See ``Store.read``."""
+        found: list[Raw] = await self._client.hmget(key, fields)
+        return found
+
+    async def read_many(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[list[Raw]]:
+        """See ``Store.read_many``."""
+        async with self._client.pipeline(transaction=False) as pipe:
+            for key, fields in wanted:
+                pipe.hmget(key, fields)
+            found: list[list[Raw]] = await pipe.execute()
+        return found
+
+    async def set_members(self, key: str) -> set[str]:
+        """See ``Store.set_members``."""
+        return _decoded(await self._client.smembers(key))
+
+
+def _decoded(members: Iterable[bytes | str]) -> set[str]:
+    return {m.decode() if isinstance(m, bytes) else m for m in members}

@@ -1,0 +1,104 @@
+"""Other people's text, made safe for one line: cut, cleaned, quoted. Nothing here knows kinds or budgets.
+
+Three promises hold whatever the text is: it cannot end its line, it cannot leave its quotation marks, and
+cutting never splits what a reader sees as one character (Unicode TR 29 grapheme clusters).
+"""
+
+import re
+import unicodedata
+
+ELLIPSIS = "…"
+
+_JOINERS = frozenset("\u200c\u200d")
+# Format characters are dropped (direction overrides and tag characters can hide or forge text), except the
+# two joiners that Persian, Indic scripts and emoji families are written with.
+_DROPPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_EXTENDING = frozenset({"Mn", "Me", "Mc"})
+
+
+def clean(text: str) -> str:
+    """Fold ``text`` to one line: NFC, single spaces, no control or format characters.
+
+    The result holds no line break, no leading or trailing white space and no double white space.
+    """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split()) if "  " in text or text[:1] == " " or text[-1:] == " " else text
+    folded = " ".join(text.split())
+    kept = "".join(c for c in folded if c in _JOINERS or unicodedata.category(c) not in _DROPPED)
+    return " ".join(unicodedata.normalize("NFC", kept).split())
+
+
+def quote(text: str) -> str:
+    """``text`` cleaned, between double quotation marks that it cannot close.
+
+    A quotation mark inside becomes an apostrophe: between two marks everything is somebody's words, and
+    outside them nothing is. That is what keeps a title from forging a handle, a state or a section.
+    """
+    return '"' + clean(text).replace('"', "'") + '"'
+
+
+def cut(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, ending in ``…`` when something was cut.
+
+    Cuts between grapheme clusters only, so it may return fewer characters than ``limit``.
+    """
+    if len(text) <= limit:
+        return text
+    end = max(limit - 1, 0)
+    while end > 0 and not _boundary(text, end):
+        end -= 1
+    return text[:end].rstrip() + ELLIPSIS
+
+
+def _boundary(text: str, at: int) -> bool:
+    """Whether cutting before ``text[at]`` is safe. Errs on the side of no: a false no only cuts earlier."""
+    before, after = text[at - 1], text[at]
+    if before < "\u0300" and after < "\u0300":
+        return not (before == "\r" and after == "\n")
+    return not (_joins_back(after) or _joins_forward(before))
+
+
+def _joins_back(char: str) -> bool:
+    """Whether ``char`` may belong to the cluster before it."""
+    return (
+        char in _JOINERS
+        or unicodedata.category(char) in _EXTENDING
+        or unicodedata.category(char) == "Cf"
+        or "\U0001f3fb" <= char <= "\U0001f3ff"  # skin tones
+        or "\U0001f1e6" <= char <= "\U0001f1ff"  # half a flag
+        or "\u1160" <= char <= "\u11ff"  # Hangul vowels and finals
+        or "\ud7b0" <= char <= "\ud7fb"
+        or "\uff9e" <= char <= "\uff9f"  # half-width voicing marks
+        or char in "\u0e33\u0eb3"  # Thai and Lao AM
+    )
+
+
+def _joins_forward(char: str) -> bool:
+    """Whether ``char`` may hold on to the one after it."""
+    return (
+        char in _JOINERS
+        or unicodedata.category(char) == "Cf"  # prepended signs
+        or unicodedata.combining(char) == 9  # a virama joins consonants into one cluster
+        or "\u1100" <= char <= "\u115f"  # Hangul initials
+        or "\ua960" <= char <= "\ua97c"
+        or char in _PREPENDED
+    )
+
+
+# Grapheme_Cluster_Break=Prepend outside category Cf.
+_PREPENDED = frozenset(
+    "\u0d4e\U000111c2\U000111c3\U000113d1\U0001193f\U00011941\U00011a3a\U00011d46\U00011f02"
+    + "".join(map(chr, range(0x11A84, 0x11A8A)))
+)
+
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,39}", re.ASCII)
+_LIKE_HANDLE = re.compile(r"[A-Z]+[0-9]+", re.ASCII)
+
+
+def word(text: str) -> str:
+    """A state, key or number outside quotation marks: as it is when it is one plain word that cannot be taken
+    for a handle, quoted otherwise. Databases hold anything in such columns.
+    """
+    if _WORD.fullmatch(text) and not _LIKE_HANDLE.fullmatch(text):
+        return text
+    return quote(cut(clean(text), 40))
