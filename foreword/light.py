@@ -56,7 +56,8 @@ def after_label(
     kind: Kind, light: Record, near: Neighbourhood, handles: Mapping[str, str], *, direct: bool
 ) -> str:
     """What follows the title in an entity's line: declared parts, then ``unlinked`` where no edge to the
-    project exists."""
+    project exists.
+    """
     values = light if not near.tasks else {**light, "progress": f"{len(near.done)}/{len(near.tasks)}"}
     texts = {field.name for field in kind.light if (field.cut or 0) > 60}
     parts = []

@@ -1,0 +1,101 @@
+"""What the connected database has: which kinds have a table, which tables can archive. Asked once, when a
+process starts, so that a missing table is known and no query fails to find it out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foreword.errors import SchemaError
+from foreword.kinds import KINDS, Kind, Registry
+from loaders.connection import Connection, mapped
+from loaders.tables import EDGES, LINKING, MEMBERS
+
+_COLUMNS = """
+select c.relname, array_agg(a.attname::text)
+from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.oid = any(select to_regclass(name) from unnest(%s::text[]) name) and a.attnum > 0 and not a.attisdropped
+group by c.relname
+"""
+
+_INDEXED = """
+select c.relname, a.attname::text
+from pg_index i join pg_class c on c.oid = i.indrelid
+  join pg_attribute a on a.attrelid = c.oid and a.attnum = i.indkey[0]
+where c.oid = any(select to_regclass(name) from unnest(%s::text[]) name)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """The tables that are there.
+
+    Attributes:
+        kinds: the registry they were compared with.
+        columns: the columns of every table found.
+        absent: kinds without a table.
+        missing_indexes: (table, column) that the loader reads by and nothing indexes.
+    """
+
+    kinds: Registry
+    columns: Mapping[str, frozenset[str]]
+    absent: tuple[str, ...]
+    missing_indexes: tuple[tuple[str, str], ...]
+
+    def has(self, table: str) -> bool:
+        """Whether the database has this table."""
+        return table in self.columns
+
+    @property
+    def present(self) -> tuple[Kind, ...]:
+        """The kinds of entities that have a table."""
+        return tuple(kind for kind in self.kinds.entities if kind.name not in self.absent)
+
+    @property
+    def has_members(self) -> bool:
+        """Whether membership is kept in this database."""
+        return self.has(MEMBERS)
+
+    def live(self, table: str, alias: str = "") -> str:
+        """The SQL condition of a live row: not deleted, and not archived where there is such a thing."""
+        dot = f"{alias}." if alias else ""
+        found = [f"{dot}{c} is null" for c in ("deleted_at", "archived_at") if c in self.columns[table]]
+        return " and ".join(found) or "true"
+
+
+def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
+    """Look at the database.
+
+    Raises:
+        SchemaError: there is no table of projects or edges, or a table lacks a column of the light records.
+    """
+    tables = [kind.table for kind in kinds.all] + [*LINKING]
+    with mapped("looking at the database's tables"):
+        columns = {name: frozenset(names) for name, names in connection.execute(_COLUMNS, [tables]).fetchall()}
+        indexed = set(connection.execute(_INDEXED, [tables]).fetchall())
+    for table in (kinds.project.table, EDGES):
+        if table not in columns:
+            raise SchemaError(f"the database has no table {table}; run `python -m worker migrate`")
+    lacking = [f"{kind.table}.{name}" for kind in kinds.all for name in _lacking(kind, columns)]
+    if lacking:
+        raise SchemaError(
+            f"the database lacks {', '.join(lacking)}; the light records need them (foreword/kinds.py)"
+        )
+    wanted = [(kind.table, "project_id") for kind in kinds.entities] + [
+        (EDGES, "project_id"),
+        (MEMBERS, "project_id"),
+    ]
+    return Catalog(
+        kinds=kinds,
+        columns=columns,
+        absent=tuple(kind.name for kind in kinds.entities if kind.table not in columns),
+        missing_indexes=tuple(w for w in wanted if w[0] in columns and w not in indexed),
+    )
+
+
+def _lacking(kind: Kind, columns: Mapping[str, frozenset[str]]) -> list[str]:
+    if kind.table not in columns:
+        return []
+    declared = {column.name for column in kind.columns_of()}
+    needed = {field.name for field in kind.light if not field.source} & declared | {"id"}
+    needed |= {field.source.split("->")[0] for field in kind.light if field.source.startswith("props")}
+    return sorted(needed - columns[kind.table])

@@ -1,0 +1,143 @@
+"""The full form: one entity with every column and its relationships, or a whole project's graph in pages.
+
+This is what list and detail tools read when the light form is not enough. Whole rows, straight from the
+database, never cached.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from foreword.errors import UnknownEntity
+from foreword.handles import handle, parse_reference
+from foreword.kinds import Kind
+from loaders.catalog import Catalog
+from loaders.connection import Connection, mapped
+from loaders.handles import bearer, handles_for
+from loaders.tables import EDGES
+
+PAGE = 500
+"""Entities, or edges, on a page of the full graph."""
+
+_EDGES_OF = f"""
+select id, rel, src_kind, src_id, dst_kind, dst_id from {EDGES}
+where project_id = %(project)s::uuid and (src_id = %(id)s::uuid or dst_id = %(id)s::uuid) order by rel, id
+"""  # noqa: S608 - a constant
+
+
+def resolve(connection: Connection, project_id: str, reference: str, catalog: Catalog) -> tuple[Kind, str]:
+    """The kind and id that a handle or UUID stands for, among the live entities of a project.
+
+    Raises:
+        UnknownEntity: no live entity of this project answers to it. One of another project does not either.
+    """
+    parsed = parse_reference(reference, catalog.kinds)
+    entity = parsed if isinstance(parsed, str) else bearer(connection, project_id, *parsed)
+    if entity is not None:
+        with mapped(f"looking up {reference}"):
+            for kind in catalog.present:
+                found = connection.execute(
+                    f"select 1 from {kind.table} where id = %s and project_id = %s and {catalog.live(kind.table)}",  # noqa: S608
+                    [entity, project_id],
+                ).fetchone()
+                if found is not None:
+                    return kind, entity
+    raise UnknownEntity(f"project {project_id} has no live entity {reference!r}")
+
+
+def load_entity(connection: Connection, project_id: str, reference: str, catalog: Catalog) -> dict[str, Any]:
+    """One entity whole: kind, handle, every column, every relationship.
+
+    Raises:
+        UnknownEntity: no live entity of this project answers to the handle or UUID.
+    """
+    kind, entity = resolve(connection, project_id, reference, catalog)
+    with mapped(f"loading {kind.name} {entity}"):
+        row = connection.execute(
+            f"select to_jsonb(t) from {kind.table} t where id = %s and project_id = %s",  # noqa: S608
+            [entity, project_id],
+        ).fetchone()
+        edges = connection.execute(_EDGES_OF, {"project": project_id, "id": entity}).fetchall()
+    if row is None:
+        raise UnknownEntity(f"{kind.name} {entity} was deleted meanwhile")
+    handles = handles_for(connection, project_id, [(kind.name, entity)], catalog.kinds)
+    return {
+        "kind": kind.name,
+        "handle": handles[entity],
+        "row": orjson.loads(row[0]),
+        "relationships": [_relationship(edge, entity) for edge in edges],
+    }
+
+
+def _relationship(edge: tuple[Any, ...], entity: str) -> dict[str, Any]:
+    edge_id, rel, src_kind, src, dst_kind, dst = edge
+    outward = src == entity
+    return {
+        "id": edge_id,
+        "rel": rel,
+        "direction": "out" if outward else "in",
+        "kind": dst_kind if outward else src_kind,
+        "other_id": dst if outward else src,
+    }
+
+
+def full_graph(
+    connection: Connection, project_id: str, catalog: Catalog, size: int = PAGE
+) -> Iterator[dict[str, Any]]:
+    """Every live entity and every edge of a project, in pages that are whole by themselves, from one snapshot.
+
+    Pages number from 1; the last says ``"last": true``. Memory is bounded by one page, whatever the project.
+    """
+    with mapped(f"reading the graph of project {project_id}"):
+        connection.execute("begin isolation level repeatable read read only")
+        try:
+            yield from _numbered(_pages(connection, project_id, catalog, size), project_id)
+        finally:
+            if not connection.closed:
+                connection.rollback()
+
+
+def _pages(connection: Connection, project_id: str, catalog: Catalog, size: int) -> Iterator[dict[str, Any]]:
+    letters = {kind.name: kind.handle for kind in catalog.kinds.entities}
+    for kind in catalog.present:
+        query = f"""
+            select to_jsonb(t), h.number from {kind.table} t
+            left join fw_handles h on h.project_id = t.project_id and h.entity_id = t.id
+            where t.project_id = %s and {catalog.live(kind.table, "t")} order by t.id
+        """  # noqa: S608 - tables of the registry
+        for rows in _batches(connection, query, project_id, size):
+            yield {
+                "kind": kind.name,
+                "entities": [
+                    {"handle": handle(letters[kind.name], n) if n else None, **orjson.loads(row)}
+                    for row, n in rows
+                ],
+                "edges": [],
+            }
+    edges = f"select to_jsonb(t) from {EDGES} t where project_id = %s order by id"  # noqa: S608
+    for rows in _batches(connection, edges, project_id, size):
+        yield {"kind": None, "entities": [], "edges": [orjson.loads(row[0]) for row in rows]}
+
+
+def _batches(connection: Connection, query: str, project_id: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    with connection.cursor("fw_page") as cursor:
+        cursor.execute(query, [project_id])
+        while rows := cursor.fetchmany(size):
+            yield rows
+
+
+def _numbered(pages: Iterator[dict[str, Any]], project_id: str) -> Iterator[dict[str, Any]]:
+    """Pages with their number; which one is the last is known one page later."""
+    held: dict[str, Any] | None = None
+    number = 0
+    for page in pages:
+        if held is not None:
+            yield {"project_id": project_id, "page": number, "last": False, **held}
+        held, number = page, number + 1
+    yield {
+        "project_id": project_id,
+        "page": max(number, 1),
+        "last": True,
+        **(held or {"entities": [], "edges": []}),
+    }

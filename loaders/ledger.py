@@ -1,0 +1,120 @@
+"""The state of each project: who asked for a build, which build answered, what went wrong. One row a project.
+
+It is ours alone. A message on the queue is only a wake-up: what is asked for stands here, and so does what
+became of it, whoever died in between.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from psycopg import errors
+
+from foreword.errors import BuildError
+from loaders.connection import Connection, mapped
+
+# Ask for builds; every request gets a number above all before it.
+_REQUEST = """
+insert into fw_projects as p (project_id, requested)
+select id, nextval('fw_request') from unnest(%(ids)s::uuid[]) id
+on conflict (project_id) do update set requested = excluded.requested
+returning project_id, requested
+"""
+
+# What to build and in which order to publish. Under the project's lock.
+_BEGIN = """
+select nextval('fw_generation'), (select value from fw_facts where name = 'epoch'),
+       coalesce((select requested from fw_projects where project_id = %(project)s::uuid), 0)
+"""
+
+# A build answered every request up to the one it saw when it began.
+_FINISH = """
+insert into fw_projects as p (project_id, finished, generation, snapshot, built_at, error)
+values (%(project)s::uuid, %(request)s, %(generation)s, %(snapshot)s, now(), null)
+on conflict (project_id) do update set
+  finished = greatest(p.finished, excluded.finished), generation = excluded.generation,
+  snapshot = excluded.snapshot, built_at = excluded.built_at, error = null
+where p.generation < excluded.generation
+"""
+
+# So did one that failed, with its reason; the last good build stays on record.
+_FAIL = """
+insert into fw_projects as p (project_id, finished, error) values (%(project)s::uuid, %(request)s, %(error)s)
+on conflict (project_id) do update set finished = greatest(p.finished, excluded.finished), error = excluded.error
+"""
+
+# How requests stand.
+_ANSWERED = """
+select project_id, finished, error from fw_projects where project_id = any(%(ids)s::uuid[])
+"""
+
+_LOCK = "select pg_advisory_lock(%s, hashtext(%s))"
+_UNLOCK = "select pg_advisory_unlock(%s, hashtext(%s))"
+_LOCK_CLASS = 0x464F5245  # "FORE": keeps our advisory locks apart from the application's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A build's place in the order of publications, and the request it answers."""
+
+    epoch: int
+    generation: int
+    request: int
+
+
+def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
+    """Ask for builds: the number of the request by project."""
+    with mapped("asking for builds"):
+        rows = connection.execute(_REQUEST, {"ids": list(project_ids)}).fetchall()
+    return dict(rows)
+
+
+@contextmanager
+def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
+    """The project's lock, held for one build, and the build's place in the order.
+
+    The lock belongs to the session: it goes with a worker that dies. It is an economy, not the safety: a build
+    that lost its session unawares is refused by the fence.
+
+    Raises:
+        BuildError: another build of the project held the lock for the whole lock time-out.
+    """
+    lock = [_LOCK_CLASS, project_id]
+    with mapped(f"beginning a build of project {project_id}"):
+        try:
+            connection.execute(_LOCK, lock, prepare=True)
+        except errors.LockNotAvailable as error:
+            raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
+        row = connection.execute(_BEGIN, {"project": project_id}, prepare=True).fetchone()
+    assert row is not None  # noqa: S101 - a select without from returns a row
+    try:
+        yield Turn(generation=row[0], epoch=row[1] or 0, request=row[2])
+    finally:
+        if not connection.closed:
+            connection.execute(_UNLOCK, lock, prepare=True)
+
+
+def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str) -> None:
+    """Record a published build. After the publication, never before: a crash in between only repeats work."""
+    asked = {
+        "project": project_id,
+        "request": turn.request,
+        "generation": turn.generation,
+        "snapshot": snapshot,
+    }
+    with mapped(f"recording the build of project {project_id}"):
+        connection.execute(_FINISH, asked, prepare=True)
+
+
+def fail(connection: Connection, project_id: str, turn: Turn, error: str) -> None:
+    """Record a build that failed. What was published before stays."""
+    asked = {"project": project_id, "request": turn.request, "error": error[:2000]}
+    with mapped(f"recording the failed build of project {project_id}"):
+        connection.execute(_FAIL, asked)
+
+
+def answers(connection: Connection, requests: dict[str, int]) -> dict[str, str | None]:
+    """Of the projects in ``requests`` (to request number), those answered: to None, or to their error."""
+    with mapped("asking how builds stand"):
+        rows = connection.execute(_ANSWERED, {"ids": list(requests)}).fetchall()
+    return {project: error for project, finished, error in rows if finished >= requests[project]}

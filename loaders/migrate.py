@@ -1,0 +1,66 @@
+"""Bringing a database up to date: our tables, and the application's where it has none."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
+
+from foreword.errors import SchemaError, Unavailable
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+_LOCK = 0x464F5245
+
+LOCK_SECONDS = 10
+"""A migration that cannot get a table's lock gives up instead of queueing every reader behind itself."""
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    return config
+
+
+def newest() -> str:
+    """The revision this code wants."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    assert head is not None  # noqa: S101 - there are migrations
+    return head
+
+
+def migrate(database_url: str) -> str:
+    """Run what has not been run, one migration at a time under a lock; the revision reached.
+
+    Raises:
+        Unavailable: the database does not answer, or a lock could not be had.
+        SchemaError: a migration was refused; those before it stay, it itself left nothing.
+    """
+    engine = create_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
+    config = _config()
+    try:
+        with engine.connect() as connection:
+            connection.execute(text(f"set lock_timeout to '{LOCK_SECONDS}s'"))
+            connection.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
+            connection.commit()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.commit()
+    except OperationalError as error:
+        raise Unavailable(f"migrating: PostgreSQL: {_said(error)}") from error
+    except DBAPIError as error:
+        raise SchemaError(f"migrating: {_said(error)}; the failed step left nothing") from error
+    finally:
+        engine.dispose()
+    return newest()
+
+
+def _sqlalchemy_url(database_url: str) -> str:
+    """Libpq's URL with SQLAlchemy's name for the driver."""
+    return "postgresql+psycopg://" + database_url.partition("://")[2]
+
+
+def _said(error: DBAPIError) -> str:
+    return str(error.orig).strip().splitlines()[0]
