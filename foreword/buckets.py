@@ -69,7 +69,7 @@ def buckets(
         live = _open_rows(kind, rows)
         open_ids[kind.name] = {row[0] for row in live}
         _date(kind, live, horizon, local_date, dated)
-        at = _column(kind, "state_key")
+        at = kind.at.get("state_key")
         if kind.name == "task" and at is not None:
             blocked = {row[0] for row in live if row[at] == "blocked"}
             in_progress = {row[0] for row in live if row[at] == "in_progress"}
@@ -111,16 +111,8 @@ def _shifted(day: date, days: int) -> date:
         return day
 
 
-def _column(kind: Kind, name: str) -> int | None:
-    """The position of a light field in a row."""
-    for index, light in enumerate(kind.light, 1):
-        if light.name == name:
-            return index
-    return None
-
-
 def _open_rows(kind: Kind, rows: Sequence[Row]) -> Sequence[Row]:
-    at = _column(kind, "state_key")
+    at = kind.at.get("state_key")
     if at is None:
         return rows
     finished = kind.is_finished
@@ -131,7 +123,7 @@ def _open_rows(kind: Kind, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _touched(kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: LocalDate, changed: set[str]) -> None:
-    at = _column(kind, kind.touched)
+    at = kind.at.get(kind.touched)
     if at is None:
         return
     # A local date is at most a day away from the UTC date, so most rows are settled by comparing text.
@@ -148,7 +140,7 @@ def _date(
     kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: LocalDate, dated: dict[str, set[str]]
 ) -> None:
     """Put open rows that are late, due or starting into their buckets."""
-    due_at, start_at, state_at = (_column(kind, name) for name in (kind.due, "start_at", "state_key"))
+    due_at, start_at, state_at = (kind.at.get(name) for name in (kind.due, "start_at", "state_key"))
     if due_at is None:
         return
     for row in rows:
@@ -188,18 +180,54 @@ def _unblocking(waiting: Mapping[str, set[str]], tasks: set[str]) -> frozenset[s
     """
     among = {who: whom & tasks for who, whom in waiting.items() if who in tasks}
     freeing = {next(iter(whom)) for whom in among.values() if len(whom) == 1}
-    return frozenset(task for task in freeing if not _on_cycle(task, among))
+    return frozenset(freeing - in_cycles(among)) if freeing else frozenset()
 
 
-def _on_cycle(task: str, among: Mapping[str, set[str]]) -> bool:
-    """Whether ``task`` waits, directly or through others, for itself."""
+def in_cycles(waiting: Mapping[str, set[str]]) -> set[str]:
+    """Who waits, directly or through others, for itself. Linear in the number of waits (Kosaraju): chains of
+    a hundred thousand tasks exist in tests, and one search a task would take hours there.
+    """
+    inner = {who: whom & waiting.keys() for who, whom in waiting.items()}  # who waits for nobody is in none
+    back: dict[str, set[str]] = {}
+    for who, whom in inner.items():
+        for other in whom:
+            back.setdefault(other, set()).add(who)
+    found: set[str] = set()
     seen: set[str] = set()
-    stack = list(among.get(task, ()))
+    for who in reversed(_finished(back)):
+        component = _reach(who, inner, seen)
+        if len(component) > 1 or who in inner[who]:
+            found.update(component)
+    return found
+
+
+def _finished(edges: Mapping[str, set[str]]) -> list[str]:
+    """Nodes in the order in which a depth-first search leaves them."""
+    seen: set[str] = set()
+    left: list[str] = []
+    for start in edges:
+        stack = [(start, iter(edges[start]))] if start not in seen else []
+        seen.add(start)
+        while stack:
+            _, others = stack[-1]
+            for other in others:
+                if other not in seen:
+                    seen.add(other)
+                    stack.append((other, iter(edges.get(other, ()))))
+                    break
+            else:
+                left.append(stack.pop()[0])
+    return left
+
+
+def _reach(start: str, edges: Mapping[str, set[str]], seen: set[str]) -> list[str]:
+    """The nodes not yet ``seen`` that are reached from ``start``."""
+    stack = [start] if start not in seen else []
+    seen.update(stack)
+    found = []
     while stack:
-        current = stack.pop()
-        if current == task:
-            return True
-        if current not in seen:
-            seen.add(current)
-            stack.extend(among.get(current, ()))
-    return False
+        found.append(stack.pop())
+        new = edges.get(found[-1], set()) - seen
+        seen |= new
+        stack += new
+    return found

@@ -11,7 +11,6 @@ The same rows in any order and the same handles give the same content, to the by
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any
 
 from foreword.draft import Draft
@@ -53,7 +52,7 @@ def render(draft: Draft, handles: Mapping[str, str], count: Counter) -> Content:
         },
         "coverage": coverage_json(draft),
         "recent": _recent_json(draft, handles),
-        "handles": {i: handles[i] for i in sorted(set(lights) | set(draft.recent))},
+        "handles": {i: handles[i] for i in sorted(draft.by_id)},
     }
     written = page(draft, lights, handles, count)
     return Content(
@@ -145,9 +144,8 @@ def coverage_json(draft: Draft) -> Record:
 
 
 def _recent_json(draft: Draft, handles: Mapping[str, str]) -> Record:
-    since = draft.as_of - timedelta(days=1) if draft.as_of > date.min else draft.as_of
     return {
-        "since": since.isoformat(),
+        "since": draft.since.isoformat(),
         "total": len(draft.buckets.changed),
         "entities": [_changed(draft, i, handles[i]) for i in draft.recent],
     }

@@ -6,6 +6,7 @@ has anyway. Nothing a decoder meets makes it raise: what it cannot read is a mis
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from foreword import keys
@@ -38,8 +39,8 @@ def encode(
         "header": content.data["header"],
     }
     return {
-        keys.META: dumps(stamp.as_json()),
-        keys.TEXT: text.text.encode(),
+        keys.META: stamp.line().encode(),
+        keys.TEXT: (stamp.line() + text.text).encode(),
         keys.LINES: dumps([content.always, lines]),
         keys.DATA: dumps(content.data),
         keys.HEAD: dumps(head),
@@ -47,9 +48,10 @@ def encode(
     }
 
 
-def tombstone(stamp: Stamp, dumps: Dumps = dumps) -> Fields:
+def tombstone(stamp: Stamp) -> Fields:
     """The fields of a deleted project."""
-    return {keys.META: dumps(stamp.as_json())}
+    line = stamp.line().encode()
+    return {keys.META: line, keys.TEXT: line}
 
 
 def _loads(raw: bytes | str | None) -> Any:
@@ -57,29 +59,71 @@ def _loads(raw: bytes | str | None) -> Any:
         return None
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
+        return None
+
+
+def _decoded(raw: bytes | str | None) -> str | None:
+    """Text, whatever the client's decoding; None for what is not UTF-8."""
+    try:
+        return raw.decode() if isinstance(raw, bytes) else raw
+    except UnicodeDecodeError:
         return None
 
 
 def decode_stamp(raw: bytes | str | None) -> Stamp | None:
     """The stamp, or None where there is none that this version understands."""
-    found = _loads(raw)
-    return Stamp.from_json(found) if isinstance(found, dict) else None
+    line = _decoded(raw)
+    return None if line is None else Stamp.parse(line)
 
 
-def decode_text(raw: bytes | str | None) -> str | None:
-    """The text as str, whatever the client's decoding."""
-    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+def decode_text(raw: bytes | str | None) -> tuple[str, str]:
+    """The stamp's line and the text, which share one field: reading both costs what a GET costs."""
+    line, _, text = (_decoded(raw) or "").partition("\n")
+    return line, text
+
+
+def decode_line(raw: bytes | str | None) -> str:
+    """The stamp's line alone; empty where there is none."""
+    return (_decoded(raw) or "").rstrip("\n")
 
 
 def decode_lines(raw: bytes | str | None, budget: int) -> Fitted | None:
     """The text at another budget, from lines counted when the bundle was built."""
-    found = _loads(raw)
-    try:
-        always, lines = found
-        return fit([Line(*line) for line in lines], always, budget)
-    except (TypeError, ValueError):
-        return None
+    match _loads(raw):
+        case [int(always), [*lines]] if all(map(_is_line, lines)):
+            return fit([Line(*line) for line in lines], always, budget)
+    return None
+
+
+def _is_line(stored: Any) -> bool:
+    match stored:
+        case [int(), int() | None, int(), str()]:
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A project's part in an actor's overview: its counted line, its place there, its header."""
+
+    line: str
+    tokens: int
+    relevance: int
+    header: Mapping[str, Any]
+
+
+def decode_head(raw: bytes | str | None) -> Head | None:
+    """What an overview needs of a project; its header has an id."""
+    match _loads(raw):
+        case {
+            "line": str(line),
+            "tokens": int(tokens),
+            "relevance": int(relevance),
+            "header": {"id": str()} as header,
+        }:
+            return Head(line=line, tokens=tokens, relevance=relevance, header=header)
+    return None
 
 
 def decode_data(raw: bytes | str | None) -> Mapping[str, Any] | None:

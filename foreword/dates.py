@@ -12,22 +12,26 @@ from zoneinfo import ZoneInfo
 LocalDate = Callable[[str | None], str | None]
 """A stored time to ``YYYY-MM-DD``, or None where there is none or it is beyond the calendar."""
 
+_DATE_ONLY = frozenset({" 00:00:00+00", " 00:00:00", ""})
+
 
 def local_dates(zone: ZoneInfo) -> LocalDate:
     """How stored times read in ``zone``.
 
     Infinite times, years before 1 or beyond 9999 and what is no time at all read as None: one malformed date
-    costs one date, not the bundle.
+    costs one date, not the bundle. A time without an offset (an adopted ``date`` or ``timestamp`` column) is
+    UTC, never the host's zone.
     """
     utc = zone.key in {"UTC", "Etc/UTC"}
 
     def local_date(stored: str | None) -> str | None:
         if stored is None or len(stored) < 10 or stored[4] != "-" or stored[-1] == "C":
             return None
-        if utc or stored[10:] == " 00:00:00+00":
+        if utc or stored[10:] in _DATE_ONLY:
             return stored[:10]
         try:
-            return datetime.fromisoformat(stored).astimezone(zone).date().isoformat()
+            instant = datetime.fromisoformat(stored)
+            return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(zone).date().isoformat()
         except (ValueError, OverflowError):
             return None
 

@@ -66,15 +66,12 @@ class Surroundings:
         self._open_waits = open_waits
         shown = set(shown)
         near: dict[str, list[tuple[str, str]]] = {i: [] for i in shown}
-        relations: list[tuple[str, str, str]] = []
-        for key in graph.edges:
-            rel, src, dst = key
+        relations = [key for key in graph.edges if key[1] in near or key[2] in near]
+        for rel, src, dst in relations:
             if src in near:
                 near[src].append((rel, dst))
-                relations.append(key)
             if dst in near:
                 near[dst].append((rel, src))
-                relations.append(key)
         self._near = near
         self._waits_for: dict[str, set[str]] = {}
         self._waiting: dict[str, set[str]] = {}
@@ -91,8 +88,8 @@ class Surroundings:
             if kind_of[entity] == "goal":
                 plans.update(other for rel, other in links if kind_of[other] == "plan")
         tasks: dict[str, set[str]] = {plan: set() for plan in plans}
-        for rel, src, dst in self._graph.edges:
-            if rel == "has_task" and src in tasks and kind_of[dst] == "task":
+        for _, src, dst in [key for key in self._graph.edges if key[0] == "has_task"]:
+            if src in tasks and kind_of[dst] == "task":
                 tasks[src].add(dst)
         return tasks
 

@@ -5,8 +5,8 @@ writes it out. The same rows in any order give the same draft.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from foreword.buckets import Buckets, buckets
@@ -15,6 +15,7 @@ from foreword.derive import Neighbourhood, Surroundings
 from foreword.edges import waits
 from foreword.graph import Graph, Ranked, Snapshot, best, coverage, graph_of, snapshot
 from foreword.kinds import KINDS, Kind, Registry
+from foreword.light import MOST_HANDLES
 from foreword.rows import ProjectRows, Row
 from foreword.scoring import ranked, slice_of
 
@@ -60,6 +61,11 @@ class Draft:
         return local_dates(self.zone)
 
     @property
+    def since(self) -> date:
+        """The day before the as-of date: what was touched from then on counts as changed."""
+        return self.as_of - timedelta(days=1) if self.as_of > date.min else self.as_of
+
+    @property
     def valid_until(self) -> datetime:
         """The first instant at which the as-of date is no longer true, in UTC."""
         return next_midnight(self.as_of, self.zone)
@@ -68,27 +74,27 @@ class Draft:
 def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Draft:
     """Decide what a project's bundle shows as of a local date."""
     graph = graph_of(rows, kinds)
+    rows = _once(rows, graph, kinds)
     found = buckets(
         rows.entities,
-        waits(list(graph.edges)),
+        waits(graph.edges),
         as_of=as_of,
         local_date=local_dates(zone),
         kinds=kinds,
     )
     ranks = {kind.name: ranked(kind, rows.entities.get(kind.name, ()), found) for kind in kinds.entities}
     slices = {kind.name: slice_of(kind, ranks[kind.name], graph.direct) for kind in kinds.entities}
-    reach = {entity[2]: entity for group in ranks.values() for entity in group if entity[2] in graph.reachable}
-    snap = snapshot(rows.project_id, graph, reach)
+    by_rank = {entity[2]: entity for group in ranks.values() for entity in group}
+    snap = snapshot(rows.project_id, graph, by_rank)
     recent = _recent(found.changed, ranks)
     context_document = _context_document(graph, rows.project_id)
     shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]}
     near = _neighbourhoods(rows, graph, found, shown, kinds)
-    mentioned = {i for n in near.values() for i in _mentions(n)}
+    mentioned = {i for entity, n in near.items() for i in mentions(kinds.by_name[graph.kind_of[entity]], n)}
     wanted = shown | mentioned | set(recent)
     if context_document is not None:
         wanted.add(context_document)
     by_id = _rows_by_id(rows, kinds, wanted)
-    in_slices = {i for group in slices.values() for i in group}
     return Draft(
         rows=rows,
         kinds=kinds,
@@ -100,12 +106,28 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         snapshot=snap,
         slices=slices,
         recent=recent,
-        scores={e[2]: e[0] for group in ranks.values() for e in group if e[2] in in_slices},
+        scores={i: by_rank[i][0] for group in slices.values() for i in group},
         by_id=by_id,
         near=near,
         context_document=context_document,
         named=_named(by_id),
     )
+
+
+def _once(rows: ProjectRows, graph: Graph, kinds: Registry) -> ProjectRows:
+    """Each id in one row only. Nothing keeps two tables from holding one id, nor from holding the project's:
+    the project wins, then the kind declared first, as in ``graph_of``.
+    """
+    tables = {kind.name: rows.entities.get(kind.name, ()) for kind in kinds.entities}
+    if sum(map(len, tables.values())) < len(graph.kind_of):
+        return rows
+    kind_of = graph.kind_of
+    once = {
+        name: [row for row in table if kind_of[row[0]] == name]
+        for name, table in tables.items()
+        if name in rows.entities
+    }
+    return replace(rows, entities=once)
 
 
 def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> list[str]:
@@ -118,8 +140,10 @@ def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> l
 def _context_document(graph: Graph, root: str) -> str | None:
     documents = [
         dst if src == root else src
-        for rel, src, dst in graph.edges
-        if rel == "has_context_document" and root in (src, dst)
+        for rel, src, dst in graph.around
+        if rel == "has_context_document"
+        and root in (src, dst)
+        and "document" in (graph.kind_of[src], graph.kind_of[dst])
     ]
     return min(documents, default=None)
 
@@ -134,11 +158,12 @@ def _neighbourhoods(
     return {entity: around.of(entity) for entity in shown}
 
 
-def _mentions(near: Neighbourhood) -> set[str]:
-    """Other entities that a line may name."""
-    found = set(near.open_waits)
-    for kind in ("plan", "goal", "output", "task"):
-        found.update(near.links.get(kind, ()))
+def mentions(kind: Kind, near: Neighbourhood) -> set[str]:
+    """Other entities that the line of an entity of ``kind`` names: the first few of each list."""
+    found = set(near.open_waits[:MOST_HANDLES])
+    for field in kind.derived:
+        if field.rule == "links":
+            found.update(sorted(near.links.get(field.kind, ()))[:MOST_HANDLES])
     return found
 
 
@@ -157,6 +182,6 @@ def _named(by_id: Mapping[str, tuple[Kind, Row]]) -> list[tuple[str, str]]:
     """In order of creation, so that the first build of a project numbers its entities as they came about."""
     born = {}
     for entity, (kind, row) in by_id.items():
-        created = next((i for i, f in enumerate(kind.light, 1) if f.name == "created_at"), None)
+        created = kind.at.get("created_at")
         born[entity] = (kind.name, str(row[created]) if created is not None else "", entity)
     return [(kind, entity) for kind, _, entity in sorted(born.values())]

@@ -4,7 +4,7 @@ Databases hold a relation under several names and either way round. ``canonical`
 a reversed twin counts once. An unknown relation keeps its own name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 Edge = tuple[str, str, str, str, str, str]
 """(id, src_id, src_kind, dst_id, dst_kind, rel) as stored."""
@@ -14,6 +14,8 @@ WAITS_IF_DST = "blocks"
 
 WAITS_IF_SRC = "requires"
 """src requires dst: src waits for dst."""
+
+_WAITING = frozenset({WAITS_IF_DST, WAITS_IF_SRC})
 
 # spelling: (the relation it stands for, whether its ends change places)
 _ALIASES: dict[str, tuple[str, bool]] = {
@@ -53,32 +55,13 @@ def canonical(rel: str, src: str, src_kind: str, dst: str, dst_kind: str) -> tup
     return name, src, dst
 
 
-class Canon:
-    """``canonical`` with its decisions remembered per (relation, src kind, dst kind): the loop over all edges
-    of a project is the hottest of a build, and a project has a few dozen such triples at most.
-    """
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], tuple[str, int]] = {}
-
-    def __call__(self, rel: str, src_kind: str, dst_kind: str) -> tuple[str, int]:
-        """(relation, 0 as stored | 1 ends change places | 2 symmetric: lower id first)."""
-        triple = (rel, src_kind, dst_kind)
-        known = self._known.get(triple)
-        if known is None:
-            name, src, _ = canonical(rel, "a", src_kind, "b", dst_kind)
-            known = self._known[triple] = (name, 2 if name in _SYMMETRIC else int(src == "b"))
-        return known
+def turning(rel: str, src_kind: str, dst_kind: str) -> tuple[str, int]:
+    """``canonical`` without the ids: the relation, and 0 as stored, 1 ends change places, 2 lower id first."""
+    name, src, _ = canonical(rel, "a", src_kind, "b", dst_kind)
+    return name, 2 if name in _SYMMETRIC else int(src == "b")
 
 
-def waits(canonical_edges: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+def waits(canonical_edges: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
     """(who waits, for whom) for every canonical edge that says so."""
-    found = []
-    for rel, src, dst in canonical_edges:
-        if rel == WAITS_IF_DST:
-            found.append((dst, src))
-        elif rel == WAITS_IF_SRC:
-            found.append((src, dst))
-    return found
+    telling = [key for key in canonical_edges if key[0] in _WAITING]
+    return [(dst, src) if rel == WAITS_IF_DST else (src, dst) for rel, src, dst in telling]

@@ -5,11 +5,11 @@ The same rows in any order give the same result; every choice ends in a comparis
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from foreword.edges import Canon, Edge
+from foreword.edges import Edge, turning
 from foreword.kinds import PROJECT, Registry
 from foreword.rows import ProjectRows
 
@@ -33,6 +33,7 @@ class Graph:
         direct: entities with an edge to the project, either way round.
         reachable: entities within two steps of the project.
         linked: entities with any live edge.
+        around: the keys of the edges that touch a direct entity.
         dangling, foreign, duplicate, loops: edges left out, by reason.
     """
 
@@ -41,6 +42,7 @@ class Graph:
     direct: frozenset[str]
     reachable: frozenset[str]
     linked: frozenset[str]
+    around: Sequence[tuple[str, str, str]]
     dangling: int
     foreign: int
     duplicate: int
@@ -52,26 +54,29 @@ def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
     kind_of = _kinds_by_id(rows, kinds)
     edges, dangling, foreign, duplicate, loops = _live_edges(rows, kind_of)
     root = rows.project_id
-    direct = {dst if src == root else src for _, src, dst in edges if root in (src, dst)}
-    reachable = set(direct)
-    for _, src, dst in edges:
-        if src in direct:
-            reachable.add(dst)
-        if dst in direct:
-            reachable.add(src)
-    reachable.discard(root)
-    linked = {end for key in edges for end in key[1:]} - {root}
+    direct = _ends(key for key in edges if root in key) - {root}
+    around = [key for key in edges if key[1] in direct or key[2] in direct]
     return Graph(
         kind_of=kind_of,
         edges=edges,
-        direct=frozenset(direct),
-        reachable=frozenset(reachable),
-        linked=frozenset(linked),
+        direct=direct,
+        reachable=_ends(around) - {root},
+        linked=_ends(edges) - {root},
+        around=around,
         dangling=dangling,
         foreign=foreign,
         duplicate=duplicate,
         loops=loops,
     )
+
+
+_SRC, _DST = itemgetter(1), itemgetter(2)
+
+
+def _ends(keys: Iterable[tuple[str, str, str]]) -> frozenset[str]:
+    """Both ends of canonical edges. In C, because it runs over all edges of a project."""
+    found = list(keys)
+    return frozenset(map(_SRC, found)).union(map(_DST, found))
 
 
 def _kinds_by_id(rows: ProjectRows, kinds: Registry) -> dict[str, str]:
@@ -87,11 +92,11 @@ def _kinds_by_id(rows: ProjectRows, kinds: Registry) -> dict[str, str]:
 def _live_edges(
     rows: ProjectRows, kind_of: Mapping[str, str]
 ) -> tuple[dict[tuple[str, str, str], Edge], int, int, int, int]:
-    """The hottest loop of a build: one turn per stored edge, no call but one dictionary-backed one."""
+    """The hottest loop of a build: one turn per stored edge."""
     edges: dict[tuple[str, str, str], Edge] = {}
     dangling = foreign = duplicate = loops = 0
     kind = kind_of.get
-    canon = Canon()
+    decided: dict[tuple[str, str, str], tuple[str, int]] = {}
     elsewhere = rows.elsewhere
     for edge in rows.edges:
         src, dst = edge[1], edge[3]
@@ -105,14 +110,14 @@ def _live_edges(
         if src == dst:
             loops += 1
             continue
-        name, turn = canon(edge[5], src_kind, dst_kind)
+        triple = (edge[5], src_kind, dst_kind)
+        # A project has a few dozen such triples: deciding once each saves most of the work.
+        name, turn = decided.get(triple) or decided.setdefault(triple, turning(*triple))
         if turn == 1 or (turn == 2 and src > dst):
             src, dst = dst, src
         key = (name, src, dst)
-        known = edges.get(key)
-        if known is None:
-            edges[key] = edge
-        else:
+        known = edges.setdefault(key, edge)
+        if known is not edge:
             duplicate += 1
             if edge[0] < known[0]:
                 edges[key] = edge
@@ -122,7 +127,8 @@ def _live_edges(
 def unresolved_ends(rows: ProjectRows, kinds: Registry) -> frozenset[str]:
     """Ends of edges that are no live entity of the project: dead, missing, or another project's."""
     kind_of = _kinds_by_id(rows, kinds)
-    return frozenset(end for edge in rows.edges for end in (edge[1], edge[3]) if end not in kind_of)
+    ends = set(map(itemgetter(1), rows.edges)).union(map(itemgetter(3), rows.edges))
+    return frozenset(ends.difference(kind_of))
 
 
 def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict[str, int]]:
@@ -146,7 +152,7 @@ def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict
 def best(entities: Iterable[Ranked], limit: int) -> list[Ranked]:
     """The ``limit`` best: higher score first, then later touched, then lower id."""
     found = list(entities)
-    if len(found) > 4 * limit:
+    if len(found) > 4 * limit > 0:
         # Ties on (score, touched) are settled by id below, so everything equal to the last place stays in.
         floor = heapq.nlargest(limit, found)[-1][:2]
         found = [entity for entity in found if entity[:2] >= floor]
@@ -182,7 +188,7 @@ def snapshot(root: str, graph: Graph, ranked: Mapping[str, Ranked]) -> Snapshot:
     admitted.add(ranked[i] for i in graph.direct)
     inner = {node for node, _ in admitted.nodes[1:]}
     outer: set[str] = set()
-    for _, src, dst in graph.edges:
+    for _, src, dst in graph.around:
         if src in inner:
             outer.add(dst)
         if dst in inner:
@@ -239,10 +245,9 @@ def _kept_edges(graph: Graph, position: Mapping[str, int]) -> tuple[tuple[Edge, 
     an earlier one is the node's own and comes before all others.
     """
     between = {}
-    for (_, src, dst), edge in graph.edges.items():
-        if src in position and dst in position:
-            a, b = position[src], position[dst]
-            between[max(a, b), min(a, b), edge[0]] = edge
+    for key in [key for key in graph.edges if key[1] in position and key[2] in position]:
+        a, b, edge = position[key[1]], position[key[2]], graph.edges[key]
+        between[max(a, b), min(a, b), edge[0]] = edge
     reached: set[int] = set()
     tree, rest = [], []
     for rank in sorted(between):

@@ -78,7 +78,7 @@ class Score:
     finished: int = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
     """One kind of entity.
 
@@ -99,6 +99,7 @@ class Kind:
         volatility: where its section stands in the text: what rarely changes comes first (0), so that a prompt
             cache keeps the beginning.
         tally: the buckets counted in its section's heading, as (bucket, how it reads).
+        at: the position of each light field in a row; ``id`` is at 0. Derived.
     """
 
     name: str
@@ -120,6 +121,10 @@ class Kind:
     deletable: bool = True
     volatility: int = 50
     tally: tuple[tuple[str, str], ...] = ()
+    at: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", {light.name: place for place, light in enumerate(self.light, 1)})
 
     def columns_of(self) -> tuple[Column, ...]:
         """Every column of the table, common ones included."""
@@ -563,11 +568,15 @@ _INSIGHT = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The kinds a system knows: the project's, and every entity's in the order in which they are listed."""
+    """The kinds a system knows: the project's, and every entity's in the order in which they are listed.
+
+    ``by_name`` and ``places`` (in that order, the project first) follow from them.
+    """
 
     project: Kind
     entities: tuple[Kind, ...]
     by_name: Mapping[str, Kind]
+    places: Mapping[str, int]
 
     @classmethod
     def of(cls, project: Kind, *entities: Kind) -> "Registry":
@@ -586,7 +595,12 @@ class Registry:
                 raise ForewordError(f"kind {kind.name}: its label {kind.label!r} is no light field")
             if not kind.handle.isalpha() or not kind.handle.isupper() or not kind.handle.isascii():
                 raise ForewordError(f"kind {kind.name}: a handle is capital letters, not {kind.handle!r}")
-        return cls(project, entities, MappingProxyType({kind.name: kind for kind in kinds}))
+        return cls(
+            project,
+            entities,
+            MappingProxyType({kind.name: kind for kind in kinds}),
+            MappingProxyType({kind.name: place for place, kind in enumerate(kinds)}),
+        )
 
     def extended(self, *more: Kind) -> "Registry":
         """This registry and further kinds after its own."""

@@ -5,6 +5,7 @@ left out; ``updated_at`` is there only where it says more than ``created_at``.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from foreword.dates import LocalDate
@@ -16,6 +17,9 @@ from foreword.text import clean, cut, quote, word
 MOST_HANDLES = 5
 """Handles listed in a line's part at most; the rest is counted."""
 
+FREE_TEXT = 60
+"""A field that may hold more characters than this is somebody's words and is quoted; the rest are keys."""
+
 LONGEST_PART = 90
 """Characters of free text in a line, beside the title."""
 
@@ -25,18 +29,26 @@ Record = dict[str, Any]
 def record(kind: Kind, row: Row, local_date: LocalDate) -> Record:
     """The light record of a row, without derived fields: ``id`` first, then the declared fields that it has."""
     light: Record = {"id": row[0]}
-    for field, cell in zip(kind.light, row[1:], strict=True):
+    for place, name, limit, is_time in _fields(kind):
+        cell = row[place]
         if cell is None:
             continue
-        if field.time:
-            cell = local_date(cell)  # noqa: PLW2901 - the cell as it is shown
-        elif field.cut is not None:
-            cell = cut(cell, field.cut)  # noqa: PLW2901
-        if cell is not None:
-            light[field.name] = cell
+        if is_time:
+            cell = local_date(cell)
+            if cell is None:
+                continue
+        elif limit and len(cell) > limit:
+            cell = cut(cell, limit)
+        light[name] = cell
     if light.get("updated_at") == light.get("created_at"):
         light.pop("updated_at", None)
     return light
+
+
+@cache
+def _fields(kind: Kind) -> tuple[tuple[int, str, int, bool], ...]:
+    """(position, name, characters at most or 0, whether it is a time) of each light field."""
+    return tuple((place, f.name, f.cut or 0, f.time) for place, f in enumerate(kind.light, 1))
 
 
 def full_record(kind: Kind, row: Row, local_date: LocalDate, near: Neighbourhood, *, direct: bool) -> Record:
@@ -59,16 +71,21 @@ def after_label(
     project exists.
     """
     values = light if not near.tasks else {**light, "progress": f"{len(near.done)}/{len(near.tasks)}"}
-    texts = {field.name for field in kind.light if (field.cut or 0) > 60}
     parts = []
-    for form, name in kind.line:
+    for before, behind, name, free in _parts(kind):
         value = values.get(name)
-        if value is None or value == []:
-            continue
-        parts.append(form.format(_shown(value, handles, free=name in texts)))
+        if value is not None and value != []:
+            parts.append(f" {before}{_shown(value, handles, free=free)}{behind}")
     if not direct:
-        parts.append("unlinked")
-    return "".join(f" {part}" for part in parts)
+        parts.append(" unlinked")
+    return "".join(parts)
+
+
+@cache
+def _parts(kind: Kind) -> tuple[tuple[str, str, str, bool], ...]:
+    """(text before, text behind, field, whether it is free text) of each declared part of a line."""
+    texts = {f.name for f in kind.light if (f.cut or 0) > FREE_TEXT}
+    return tuple((*form.split("{}"), name, name in texts) for form, name in kind.line)  # type: ignore[misc]
 
 
 def _shown(value: Any, handles: Mapping[str, str], *, free: bool) -> str:

@@ -18,7 +18,7 @@ from foreword.tokens import Counter
 
 SMALLEST_BUDGET = 250
 DEFAULT_BUDGET = 1500
-LARGEST_BUDGET = 4000
+LARGEST_BUDGET = 3000
 """Lines beyond this many tokens are not rendered: the whole form is behind the detail tools."""
 
 LONGEST_LINE = 90
@@ -106,19 +106,18 @@ def fit(lines: Sequence[Line], always: int, budget: int) -> Fitted:
     return Fitted("".join(line.text for line in printed), total, budget, whole - shown)
 
 
-def shorten(before: str, text: str, after: str, limit: int, count: Counter) -> str:
-    """``before + text + after`` and a newline, ``text`` cut so that the whole counts at most ``limit`` tokens.
+def shorten(before: str, text: str, after: str, limit: int, count: Counter) -> tuple[str, int]:
+    """``before + text + after`` and a newline, ``text`` cut so that it counts at most ``limit`` tokens; the count.
 
     ``before`` and ``after`` alone must fit; ``text`` may vanish down to ``…``.
     """
     whole = f"{before}{text}{after}\n"
-    # No token is longer than its text: short lines are within the limit without counting them.
-    if len(whole.encode("utf-8", "replace")) <= limit:
-        return whole
-    while count(whole) > limit and text not in {"", ELLIPSIS}:
+    tokens = count(whole)
+    while tokens > limit and text not in {"", ELLIPSIS}:
         text = cut(text, len(text) * 3 // 4)
         whole = f"{before}{text}{after}\n"
-    return whole
+        tokens = count(whole)
+    return whole, tokens
 
 
 def total(lines: Iterable[Line]) -> int:

@@ -37,15 +37,11 @@ class MemoryStore:
         """See ``Store.read_many``."""
         return [self.read(key, fields) for key, fields in wanted]
 
-    def add_to_set(self, key: str, members: Iterable[str]) -> None:
-        """See ``Store.add_to_set``."""
+    def add_to_sets(self, keys: Iterable[str], member: str) -> None:
+        """See ``Store.add_to_sets``."""
         with self._lock:
-            self._sets.setdefault(key, set()).update(members)
-
-    def remove_from_set(self, key: str, members: Iterable[str]) -> None:
-        """See ``Store.remove_from_set``."""
-        with self._lock:
-            self._sets.get(key, set()).difference_update(members)
+            for key in keys:
+                self._sets.setdefault(key, set()).add(member)
 
     def set_members(self, key: str) -> set[str]:
         """See ``Store.set_members``."""

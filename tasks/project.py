@@ -1,0 +1,165 @@
+"""Rebuild one project's bundle: lock, load from one snapshot, build, publish behind the fence, record.
+
+The order is the protocol: cache first, then the ledger, so that a death at any line only repeats work.
+"""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from foreword import codec, keys
+from foreword.bundle import Content, render
+from foreword.draft import Draft, select
+from foreword.errors import BuildError, ForewordError, UnknownProject
+from foreword.lines import Fitted, fit
+from foreword.rows import ProjectRows, misfits
+from foreword.stamp import Stamp
+from loaders import ledger
+from loaders.handles import handles_for
+from loaders.ledger import Turn
+from loaders.project import load_project
+from tasks.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a rebuild did.
+
+    Attributes:
+        stamp: of the bundle built.
+        published: False when a newer bundle was already there.
+        milliseconds: by stage: load, select, handles, render, publish.
+    """
+
+    stamp: Stamp
+    published: bool
+    milliseconds: dict[str, float]
+
+
+def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) -> Built | None:
+    """Build and publish a project's bundle; None when ``if_asked`` and no request is waiting.
+
+    Raises:
+        UnknownProject: there is no such live project; a bundle of it is replaced by a tombstone.
+        BuildError, SchemaError, Unavailable: nothing was published; the old bundle stays.
+    """
+    with ledger.turn(tools.connection, project_id) as turn:
+        if if_asked and not turn.asked:
+            return None
+        try:
+            with _no_collection():  # around the call, so that the rows are gone when collecting begins again
+                return _rebuild(project_id, tools, turn)
+        except UnknownProject as error:
+            _bury(project_id, tools, turn)
+            ledger.fail(tools.connection, project_id, turn, str(error))
+            raise
+        except ForewordError as error:
+            if not tools.connection.closed:
+                ledger.fail(tools.connection, project_id, turn, str(error))
+            raise
+
+
+def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
+    clock = _Stages()
+    rows = load_project(tools.connection, project_id, tools.statements)
+    clock.lap("load")
+    with _named_misfits(rows, tools):
+        draft = draft_of(rows, tools)
+    clock.lap("select")
+    handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
+    clock.lap("handles")
+    content = render(draft, handles, tools.count)
+    text = fit(content.lines, content.always, tools.budget)
+    stamp = stamp_of(draft, turn, tools, text)
+    clock.lap("render")
+    published = _publish(content, stamp, text, rows, tools)
+    ledger.finish(tools.connection, project_id, turn, rows.snapshot)
+    clock.lap("publish")
+    return Built(stamp=stamp, published=published, milliseconds=clock.laps)
+
+
+def draft_of(rows: ProjectRows, tools: Tools) -> Draft:
+    """What the project's bundle shows today, in its own zone."""
+    zone = zone_of(rows, tools)
+    return select(rows, as_of=tools.today(zone), zone=zone, kinds=tools.kinds)
+
+
+def zone_of(rows: ProjectRows, tools: Tools) -> ZoneInfo:
+    """The zone that the project names in props.timezone, if there is such a zone; else the default."""
+    at = next((i for i, field in enumerate(tools.kinds.project.light, 1) if field.name == "timezone"), None)
+    named = rows.project[at] if at is not None else None
+    try:
+        return ZoneInfo(named) if named else tools.zone
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a path, a directory, a name nobody knows
+        return tools.zone
+
+
+def stamp_of(draft: Draft, turn: Turn, tools: Tools, text: Fitted) -> Stamp:
+    """The metadata of a bundle about to be published."""
+    return Stamp(
+        epoch=turn.epoch,
+        generation=turn.generation,
+        snapshot=draft.rows.snapshot,
+        as_of=draft.as_of.isoformat(),
+        zone=draft.zone.key,
+        valid_until=draft.valid_until.timestamp(),
+        built=tools.now(),
+        budget=tools.budget,
+        tokens=text.tokens,
+    )
+
+
+def _publish(content: Content, stamp: Stamp, text: Fitted, rows: ProjectRows, tools: Tools) -> bool:
+    fields = codec.encode(content, stamp, text, rows.members, tools.dumps)
+    published = tools.store.publish(keys.project(rows.project_id), stamp.fence, fields, tools.ttl)
+    if rows.members:
+        # Hints for overviews: membership itself is in the bundle, so adding late or twice does no harm.
+        tools.store.add_to_sets([keys.projects_of(actor) for actor, _ in rows.members], rows.project_id)
+    return published
+
+
+def _bury(project_id: str, tools: Tools, turn: Turn) -> None:
+    """Replace the bundle of a project that is gone, so that a late build cannot bring it back."""
+    key = keys.project(project_id)
+    if tools.store.read(key, [keys.META])[0] is not None:
+        stamp = Stamp(epoch=turn.epoch, generation=turn.generation, built=tools.now(), gone=True)
+        tools.store.publish(key, stamp.fence, codec.tombstone(stamp), tools.ttl)
+
+
+@contextmanager
+def _named_misfits(rows: ProjectRows, tools: Tools) -> Iterator[None]:
+    """A build that stumbles over a row says which one."""
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        found = misfits(rows, tools.kinds)
+        cause = "; ".join(found[:3]) or f"{type(error).__name__}: {error}"
+        raise BuildError(f"project {rows.project_id} cannot be built: {cause}") from error
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection while a project's rows pile up: nothing of them is garbage yet."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Stages:
+    """Milliseconds between laps."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = (now - self._last) * 1000
+        self._last = now

@@ -1,0 +1,51 @@
+"""What a job works with. Opened by the composition root, one set per process, never shared across a fork."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+from foreword.codec import Dumps, dumps
+from foreword.kinds import Registry
+from foreword.lines import DEFAULT_BUDGET
+from foreword.ports import Store
+from foreword.tokens import Counter, count
+from loaders.connection import Connection
+from loaders.project import Statements
+
+BUNDLE_DAYS = 30
+"""After which an unread, unbuilt bundle may be collected. Nothing depends on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """Attributes:
+    connection, statements: the database, and the loader's SQL compiled for it.
+    store: where bundles are published.
+    zone: the zone of projects that name none.
+    budget: tokens of the published text.
+    ttl: seconds until a bundle may be collected.
+    as_of: a fixed as-of date instead of the clock's, for datasets with a date of their own.
+    count, dumps, now: the tokenizer, the JSON encoder, the clock.
+    """
+
+    connection: Connection
+    statements: Statements
+    store: Store
+    zone: ZoneInfo
+    budget: int = DEFAULT_BUDGET
+    ttl: int = BUNDLE_DAYS * 86_400
+    as_of: date | None = None
+    count: Counter = count
+    dumps: Dumps = dumps
+    now: Callable[[], float] = time.time
+
+    @property
+    def kinds(self) -> Registry:
+        """The kinds that the database was inspected for."""
+        return self.statements.catalog.kinds
+
+    def today(self, zone: ZoneInfo) -> date:
+        """The as-of date in a zone."""
+        return self.as_of or datetime.fromtimestamp(self.now(), UTC).astimezone(zone).date()

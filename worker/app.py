@@ -1,0 +1,146 @@
+"""The Celery application: queues, settings with their reasons, and the jobs of ``tasks`` under their names.
+
+A message holds ids only and is a wake-up call: it may be lost, doubled or late, because what is to be done
+stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behind these settings: docs/adr/0003.
+"""
+
+import gc
+import logging
+from typing import Any
+
+import redis
+from celery import Celery
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+from kombu import Queue
+
+from foreword import tokens
+from foreword.errors import BadSettings, ForewordError, Unavailable
+from foreword.handles import uuid_of
+from tasks.focus import build_focus
+from tasks.project import rebuild_project
+from worker.process import Process
+from worker.settings import Settings
+from worker.wiring import Services, kombu_url, redis_errors
+
+log = logging.getLogger("foreword.worker")
+
+EDITS, BRIEFS, SWEEP = "edits", "briefs", "sweep"
+"""Queues: someone waits; people at their hour; bulk."""
+
+REBUILD, FOCUS = "foreword.rebuild_project", "foreword.build_focus"
+"""Names of the jobs."""
+
+HARD_SECONDS, SOFT_SECONDS, VISIBILITY_SECONDS = 60, 50, 180
+"""A build of 100,000 entities takes a second or two. Visibility must exceed the hard limit, or a task that is
+still running is given out again."""
+
+SETTINGS: dict[str, Any] = {
+    "task_serializer": "json",  # pickle would let whoever writes to the broker run code here
+    "accept_content": ["json"],
+    "task_ignore_result": True,  # results stand in PostgreSQL
+    "enable_utc": True,
+    "timezone": "UTC",
+    "task_acks_late": False,  # the ledger repeats what is lost; late acks make 5.7 exit on a Redis restart
+    "worker_prefetch_multiplier": 1,  # a build takes as long as a project is large: no hoarding
+    "task_time_limit": HARD_SECONDS,
+    "task_soft_time_limit": SOFT_SECONDS,
+    "worker_soft_shutdown_timeout": 20.0,
+    "worker_max_tasks_per_child": 500,  # bounds whatever leaks
+    "worker_max_memory_per_child": 1_500_000,  # KiB; the tokenizer is 86 MB of it, a huge project the rest
+    "worker_cancel_long_running_tasks_on_connection_loss": True,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,  # a worker outlives its broker's restart, however long
+    "broker_transport_options": {
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 2,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
+    "event_queue_ttl": 5,  # event and control queues leak on Redis without these
+    "event_queue_expires": 60,
+    "control_queue_expires": 60,
+    "worker_send_task_events": True,  # for Flower
+    "task_default_queue": EDITS,
+    "task_queues": [Queue(name) for name in (EDITS, BRIEFS, SWEEP)],
+    "task_create_missing_queues": False,  # a misspelt queue is an error, not a message that nobody reads
+    "worker_hijack_root_logger": False,
+}
+
+
+def create_app(settings: Settings, services: Services) -> Celery:
+    """The application. Opens no connection: those are made in each process, after the fork."""
+    app = Celery("foreword", broker=kombu_url(services.broker_url), set_as_current=False)
+    app.conf.update(SETTINGS)
+    _register(app, Process(settings, services))
+    return app
+
+
+def _register(app: Celery, process: Process) -> None:
+    # Unknown arguments are ignored, so that old and new processes can share a queue.
+    @app.task(name=REBUILD)
+    def rebuild(project_id: str, **_: Any) -> None:
+        _run(process, lambda: rebuild_project(uuid_of(project_id, "project"), process.tools(), if_asked=True))
+
+    @app.task(name=FOCUS)
+    def focus(project_id: str, reference: str, *, with_graph: bool = False, **_: Any) -> None:
+        project = uuid_of(project_id, "project")
+        _run(process, lambda: build_focus(project, reference, process.tools(), with_graph=with_graph))
+
+    del rebuild, focus
+
+    @worker_init.connect(weak=False)
+    def _before_fork(**_: Any) -> None:
+        """Load once what all children share: the tokenizer's 86 MB stay shared pages if nothing collects them."""
+        refuse_evicting_broker(services_client(process))
+        tokens.encoding()
+        gc.freeze()
+
+    @worker_process_init.connect(weak=False)
+    def _after_fork(**_: Any) -> None:
+        process.forget()
+
+    @worker_process_shutdown.connect(weak=False)
+    def _at_exit(**_: Any) -> None:
+        process.close()
+
+
+def _run(process: Process, job: Any) -> None:
+    """Run a job. An expected error is recorded by the job and logged in one line; the connection it may have
+    broken is opened anew next time.
+    """
+    try:
+        job()
+    except Unavailable as error:
+        process.close()
+        log.error("job_unavailable %s", error)  # noqa: TRY400 - one line, the cause is in the message
+        raise
+    except ForewordError as error:
+        log.error("job_failed %s", error)  # noqa: TRY400
+        raise
+
+
+def services_client(process: Process) -> "redis.Redis":
+    """A short-lived client of the broker."""
+    return redis.Redis.from_url(process.services.broker_url, socket_timeout=10, socket_connect_timeout=5)
+
+
+def refuse_evicting_broker(client: "redis.Redis") -> None:
+    """A broker that may evict keys drops whole queues in silence.
+
+    Raises:
+        BadSettings: the broker has a memory limit and a policy other than noeviction.
+    """
+    with client, redis_errors("checking the broker"):
+        try:
+            found = client.config_get("maxmemory*")
+        except redis.ResponseError:  # a managed Redis keeps CONFIG to itself
+            return
+    policy, limit = found.get("maxmemory-policy", "noeviction"), str(found.get("maxmemory", "0"))
+    if limit != "0" and policy != "noeviction":
+        raise BadSettings(
+            f"the broker evicts keys (maxmemory-policy {policy}): it would drop queues silently; "
+            "set it to noeviction or name another server in FOREWORD_BROKER_URL"
+        )

@@ -1,0 +1,202 @@
+"""``demo``: the whole way once, on real sample data, with real servers and a real worker, and what came of it."""
+
+import fcntl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+from loaders.jsonl import Imported
+
+from foreword.errors import ForewordError
+from foreword.kinds import KINDS
+from foreword.reader import TRUSTED, Actor, Context, Reader
+from loaders.connection import connect
+from loaders.migrate import migrate
+from worker.commands.imports import import_files
+from worker.commands.rebuild import rebuild_projects
+from worker.crew import CHECKOUT
+from worker.manifest import Manifest, differences, read_manifest
+from worker.screen import console, say, table
+from worker.settings import Settings
+from worker.wiring import Services, redis_client, redis_errors, services
+
+SAMPLE = CHECKOUT / "samples" / "harbour"
+HOME = CHECKOUT / ".foreword" / "demo"
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default=SAMPLE,
+    help="A directory of JSONL files; by default the sample.",
+)
+@click.pass_obj
+def demo(settings: Settings, *, data: Path) -> int:
+    """Import sample data, rebuild every project through Celery, read it back as a chat process would.
+
+    Uses servers of its own in .foreword/demo of the checkout, starts with an empty database each time, and
+    leaves nothing running.
+    """
+    manifest = read_manifest(data)
+    own = settings.model_copy(
+        update={
+            "data_dir": HOME,
+            "database_url": None,
+            "redis_url": None,
+            "broker_url": None,
+            "as_of": settings.as_of or manifest.as_of,
+        }
+    )
+    steps = _Steps()
+    with _alone(), steps.timed("start the servers", services(own)) as found:
+        with steps.timed("create the tables"):
+            _start_empty(found)
+        with steps.timed("import"):
+            imported = import_files(found, data)
+        with steps.timed("rebuild through Celery"):
+            outcomes = rebuild_projects(own, found, imported.projects)
+        with steps.timed("read"):
+            contexts = _read(own, found, imported.projects)
+        _show(own, found, imported, contexts)
+        steps.show()
+    problems = [f"{project}: {error}" for project, error in outcomes.items() if error is not None]
+    problems += [f"{project}: no bundle to read" for project, context in contexts.items() if not context]
+    problems += _disagreements(manifest, contexts)
+    return _verdict(problems)
+
+
+class _Steps:
+    """How long each step took."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[str, str]] = []
+
+    @contextmanager
+    def timed(self, name: str, inside: Any = None) -> Iterator[Any]:
+        """Time a block, or only the entering of ``inside``."""
+        begun = time.monotonic()
+        if inside is None:
+            yield None
+            self._add(name, begun)
+            return
+        with inside as entered:
+            self._add(name, begun)
+            yield entered
+
+    def _add(self, name: str, begun: float) -> None:
+        self._taken.append((name, f"{time.monotonic() - begun:.2f} s"))
+
+    def show(self) -> None:
+        console().print(table("\nHow long it took", ("step", "time"), self._taken, right=("time",)))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two demos at once would empty each other's database."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / "demo.lock").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ForewordError("another demo runs in this checkout; wait for its end") from None
+        yield
+
+
+def _start_empty(found: Services) -> None:
+    """The demo's own database, made anew, and its own Redis, emptied."""
+    name = "foreword"
+    with psycopg.connect(found.database_url.replace(f"/{name}?", "/postgres?"), autocommit=True) as admin:
+        admin.execute(f"drop database if exists {name} with (force)".encode())
+        admin.execute(f"create database {name}".encode())
+    for url in (found.redis_url, found.broker_url):
+        with redis_client(url) as client, redis_errors("emptying the demo's Redis"):
+            client.flushdb()
+    migrate(found.database_url)
+
+
+def _read(own: Settings, found: Services, projects: tuple[str, ...]) -> dict[str, Context]:
+    """Every project's bundle, with the clock of the day that the data is about."""
+    noon = None if own.as_of is None else datetime(own.as_of.year, own.as_of.month, own.as_of.day, 12, tzinfo=UTC)
+    with redis_client(found.redis_url) as client, redis_errors("reading"):
+        reader = Reader(client, clock=time.time if noon is None else noon.timestamp)
+        return {project: reader.bundle(project, actor=TRUSTED) for project in projects}
+
+
+def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[str, Context]) -> None:
+    """The first project as its first member reads it, and everybody's coverage."""
+    project = next(iter(sorted(contexts, key=lambda p: -_entities(contexts[p]))), None)
+    if project is None or not contexts[project]:
+        return
+    context, screen = contexts[project], console()
+    actor = _some_member(found, project)
+    with redis_client(found.redis_url) as client:
+        reader = Reader(client)
+        reader.project(project, actor=actor)  # the first use of a connection opens it
+        asked = time.perf_counter()
+        reader.project(project, actor=actor)
+        micros = (time.perf_counter() - asked) * 1e6
+    who = "as an operator" if actor is TRUSTED else f"as member {actor}"
+    screen.rule(f"what a chat reads of project {project}, {who}", align="left")
+    click.echo(context.text, nl=False)
+    screen.rule(f"{context.tokens} tokens of {own.budget}, read in {micros:.0f} µs", align="left")
+    for each in sorted(contexts, key=lambda p: -_entities(contexts[p]))[:12]:
+        screen.print(_coverage(contexts[each]))
+    rows = sum(imported.rows.values())
+    click.echo(f"\n{rows} rows imported, {len(contexts)} projects rebuilt")
+
+
+def _entities(context: Context) -> int:
+    counts = context.data.get("coverage", {}).get("kinds", {})
+    return sum(each["total"] for each in counts.values())
+
+
+def _some_member(found: Services, project: str) -> Actor:
+    with connect(found.database_url) as connection:
+        row = connection.execute(
+            "select actor_id from onto_project_members where project_id = %s and removed_at is null order by 1",
+            [project],
+        ).fetchone()
+    return row[0] if row is not None else TRUSTED
+
+
+_COLUMNS = ("total", "direct", "unlinked", "reachable", "orphan")
+
+
+def _coverage(context: Context) -> Any:
+    kinds = context.data["coverage"]["kinds"]
+    edges = context.data["coverage"]["edges"]
+    rows = [(kind, *(counts[c] for c in _COLUMNS)) for kind, counts in kinds.items()]
+    left_out = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in edges.items())
+    title = f"\n{context.data['header']['name']}: coverage (edges: {left_out})"
+    return table(title, ("kind", *_COLUMNS), rows, right=_COLUMNS)
+
+
+def _disagreements(manifest: Manifest, contexts: Mapping[str, Context]) -> list[str]:
+    if not manifest.by_kind:
+        return []
+    coverage = {project: context.data["coverage"]["kinds"] for project, context in contexts.items() if context}
+    found = differences(manifest, coverage, KINDS)
+    if not found:
+        click.echo(f"the coverage of {len(manifest.by_kind)} projects equals the dataset's own count")
+    return found
+
+
+def _verdict(problems: list[str]) -> int:
+    for problem in problems:
+        say(f"failed: {problem}")
+    if problems:
+        return ForewordError.exit_code
+    here = HOME.relative_to(Path.cwd()) if HOME.is_relative_to(Path.cwd()) else HOME
+    command = f"python -m worker --data-dir {here}"
+    click.echo("\nnothing is left running. Look further:")
+    click.echo(f"  .venv/bin/{command} projects")
+    click.echo(f"  .venv/bin/{command} show PRJ1 --budget 500")
+    click.echo(f"  .venv/bin/{command} show PRJ1 --focus T1")
+    click.echo("  docs/reading.md: reading bundles from your own chat process")
+    return 0

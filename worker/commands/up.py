@@ -1,0 +1,55 @@
+"""``up``: the whole system in the foreground: servers, migrations, a worker that is kept alive."""
+
+import itertools
+import threading
+
+import click
+
+from loaders.migrate import migrate
+from worker import crew
+from worker.app import create_app
+from worker.screen import say
+from worker.settings import Settings
+from worker.wiring import Services, services
+
+LOOK_SECONDS = 1.0
+PAUSES = (1.0, 2.0, 5.0, 15.0, 30.0)
+"""Between restarts of a worker that keeps dying; the last one for ever."""
+
+
+@click.command()
+@click.pass_obj
+def up(settings: Settings) -> None:
+    """Run everything on this machine until Ctrl-C, then stop it in order."""
+    log = settings.data_dir / "worker.log"
+    pause = threading.Event()  # an interruptible wait; nobody sets it
+    with services(settings) as found:
+        migrate(found.database_url)
+        say("starting a worker")
+        child = crew.start(settings, log)
+        try:
+            crew.wait_until_ready(create_app(settings, found), child, log)
+            _announce(settings, found)
+            for deaths in itertools.count():
+                while child.poll() is None:
+                    pause.wait(LOOK_SECONDS)
+                rest = PAUSES[min(deaths, len(PAUSES) - 1)]
+                say(f"the worker ended with {child.returncode}; starting it again in {rest:.0f} s, see {log}")
+                pause.wait(rest)
+                child = crew.start(settings, log)
+        finally:
+            say("stopping the worker, then the servers")
+            crew.stop(child)
+
+
+def _announce(settings: Settings, found: Services) -> None:
+    click.echo("foreword is up; Ctrl-C stops it")
+    for name, shown in (
+        ("PostgreSQL", settings.database_url or found.database_url),
+        ("Redis", settings.redis_url or found.redis_url),
+        ("broker", settings.broker_url or (settings.redis_url or found.broker_url)),
+        ("data", settings.data_dir),
+        ("worker log", settings.data_dir / "worker.log"),
+    ):
+        click.echo(f"  {name:<10} {shown}")
+    click.echo("next, in another terminal: python -m worker import DIR && python -m worker rebuild --all")

@@ -1,0 +1,116 @@
+"""Wiring: from settings and running servers to connections and tools. Errors of the clients become ours here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+from zoneinfo import ZoneInfo
+
+import orjson
+import redis
+
+from foreword.errors import Unavailable
+from foreword.store import RedisStore
+from loaders.catalog import inspect
+from loaders.connection import Connection, connect
+from loaders.project import compile_statements
+from tasks.tools import Tools
+from worker.servers import embedded
+from worker.settings import Settings
+
+CACHE_DB, BROKER_DB = 0, 1
+"""Of the embedded Redis. In production they are better two servers: a cache may evict, a broker must not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Where PostgreSQL and Redis answer."""
+
+    database_url: str
+    redis_url: str
+    broker_url: str
+
+
+@contextmanager
+def services(settings: Settings) -> Iterator[Services]:
+    """The servers that the settings name, or embedded ones for those they do not; those are stopped at the end
+    unless another command still uses them.
+
+    Raises:
+        ServerError: an embedded server cannot start.
+    """
+    with embedded(
+        settings.data_dir, postgres=settings.database_url is None, redis=settings.redis_url is None
+    ) as own:
+        redis_url = settings.redis_url.get_secret_value() if settings.redis_url else own.redis_url
+        broker = settings.broker_url.get_secret_value() if settings.broker_url else redis_url
+        if settings.broker_url is None and settings.redis_url is None:
+            broker = redis_url.replace(f"db={CACHE_DB}", f"db={BROKER_DB}")
+        database = settings.database_url.get_secret_value() if settings.database_url else own.database_url
+        yield Services(database_url=database, redis_url=redis_url, broker_url=broker)
+
+
+def redis_client(url: str) -> "redis.Redis":
+    """A client with time-outs: without them a half-open connection waits for ever.
+
+    Raises:
+        Unavailable: nothing answers, or it is no Redis.
+    """
+    keepalive = {} if url.startswith("unix:") else {"socket_keepalive": True}
+    client = redis.Redis.from_url(
+        url, socket_timeout=10, socket_connect_timeout=5, health_check_interval=10, **keepalive
+    )
+    with redis_errors("connecting"):
+        client.ping()
+    return client
+
+
+@contextmanager
+def redis_errors(what: str) -> Iterator[None]:
+    """Errors of redis-py inside become ours.
+
+    Raises:
+        Unavailable: Redis does not answer, or refuses.
+    """
+    try:
+        yield
+    except redis.RedisError as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Unavailable(
+            f"{what}: Redis does not answer: {said}; is the server running, and FOREWORD_REDIS_URL right?"
+        ) from error
+
+
+def kombu_url(url: str) -> str:
+    """redis-py's URL as kombu wants it: sockets are spelt differently."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    query = parse_qs(parts.query)
+    credentials = f"{parts.username or ''}:{parts.password}@" if parts.password else ""
+    return f"redis+socket://{credentials}{parts.path}?virtual_host={query.get('db', ['0'])[0]}"
+
+
+@contextmanager
+def tools(settings: Settings, services: Services) -> Iterator[Tools]:
+    """Open the tools of one process: a database connection, a Redis client, compiled statements.
+
+    Raises:
+        Unavailable, SchemaError: a server does not answer, or the database is not migrated.
+    """
+    with connect(services.database_url) as connection, redis_client(services.redis_url) as client:
+        yield tools_over(settings, connection, client)
+
+
+def tools_over(settings: Settings, connection: Connection, client: "redis.Redis") -> Tools:
+    """Tools over connections that somebody else opened and will close."""
+    return Tools(
+        connection=connection,
+        statements=compile_statements(inspect(connection)),
+        store=RedisStore(client),
+        zone=ZoneInfo(settings.zone),
+        budget=settings.budget,
+        ttl=settings.bundle_days * 86_400,
+        as_of=settings.as_of,
+        dumps=orjson.dumps,
+    )
