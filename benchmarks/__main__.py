@@ -16,7 +16,7 @@ from benchmarks.rebuild import Measured, measure_apart, yardstick
 from benchmarks.synthetic import create_project
 from loaders.connection import connect
 from loaders.migrate import migrate
-from worker.screen import console, table
+from worker.screen import console, heading, table
 from worker.servers import Addresses, embedded
 
 AIMS = {100: 3.0, 1000: 1.75, 10_000: 1.35, 100_000: 1.4}
@@ -58,17 +58,16 @@ def _run(servers: Addresses, sizes: list[int], repeat: int) -> None:
         if floor is not None:
             comparisons.append(_comparison(ours, floor))
     screen = console()
-    screen.print(table("full rebuild against the raw fetch of the same rows", _FULL, rows, right=_FULL))
+    heading("full rebuild against the raw fetch of the same rows")
+    screen.print(table(_FULL, rows, right=_FULL))
     if comparisons:
-        screen.print(table("\nagainst the yardstick, mode full", _COMPARED, comparisons, right=_COMPARED))
+        heading("against the yardstick, mode full")
+        screen.print(table(_COMPARED, comparisons, right=_COMPARED))
     with redis.Redis.from_url(servers.redis_url) as client:
         found = reading.ratios(client, project)
     read = tuple(found)
-    screen.print(
-        table(
-            "\nreading, against a GET of the same bytes", read, [[f"{v:.2f}" for v in found.values()]], right=read
-        )
-    )
+    heading("reading, against a GET of the same bytes")
+    screen.print(table(read, [[f"{v:.2f}" for v in found.values()]], right=read))
 
 
 def _row(ours: Measured) -> list[str]:

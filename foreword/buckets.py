@@ -57,7 +57,8 @@ def buckets(
     kinds: Registry,
 ) -> Buckets:
     """Sort live entities into buckets as of a local date. ``waits`` holds (who waits, for whom)."""
-    open_ids: dict[str, set[str]] = {}
+    open_ids: list[str] = []
+    tasks: set[str] = set()
     dated: dict[str, set[str]] = {"overdue": set(), "today": set(), "soon": set()}
     changed: set[str] = set()
     blocked: set[str] = set()
@@ -67,18 +68,18 @@ def buckets(
         rows = entities.get(kind.name, ())
         _touched(kind, rows, horizon, local_date, changed)
         live = _open_rows(kind, rows)
-        open_ids[kind.name] = {row[0] for row in live}
+        open_ids += [row[0] for row in live]
         _date(kind, live, horizon, local_date, dated)
         at = kind.at.get("state_key")
         if kind.name == "task" and at is not None:
+            tasks = {row[0] for row in live}
             blocked = {row[0] for row in live if row[at] == "blocked"}
             in_progress = {row[0] for row in live if row[at] == "in_progress"}
-    tasks = open_ids.get("task", set())
-    everyone = set().union(*open_ids.values())
+    everyone = frozenset(open_ids)
     waiting = _waiting(waits, everyone)
     blocked |= {who for who, whom in waiting.items() if who in tasks and not tasks.isdisjoint(whom)}
     return Buckets(
-        open=frozenset(everyone),
+        open=everyone,
         overdue=frozenset(dated["overdue"]),
         today=frozenset(dated["today"]),
         soon=frozenset(dated["soon"]),
@@ -128,12 +129,10 @@ def _touched(kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: Loc
         return
     # A local date is at most a day away from the UTC date, so most rows are settled by comparing text.
     floor = _shifted(date.fromisoformat(horizon.yesterday), -1).isoformat()
-    for row in rows:
-        stored = row[at]
-        if isinstance(stored, str) and stored >= floor:
-            day = local_date(stored)
-            if day is not None and horizon.yesterday <= day <= horizon.today:
-                changed.add(row[0])
+    for row in [row for row in rows if (row[at] or "") >= floor]:
+        day = local_date(row[at])
+        if day is not None and horizon.yesterday <= day <= horizon.today:
+            changed.add(row[0])
 
 
 def _date(
@@ -165,7 +164,7 @@ def _bucket(due: str | None, start: str | None, horizon: _Horizon) -> str | None
     return None
 
 
-def _waiting(waits: Iterable[tuple[str, str]], open_ids: set[str]) -> dict[str, set[str]]:
+def _waiting(waits: Iterable[tuple[str, str]], open_ids: frozenset[str]) -> dict[str, set[str]]:
     waiting: dict[str, set[str]] = {}
     for who, whom in waits:
         if who in open_ids and whom in open_ids:

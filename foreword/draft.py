@@ -84,8 +84,7 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
     )
     ranks = {kind.name: ranked(kind, rows.entities.get(kind.name, ()), found) for kind in kinds.entities}
     slices = {kind.name: slice_of(kind, ranks[kind.name], graph.direct) for kind in kinds.entities}
-    by_rank = {entity[2]: entity for group in ranks.values() for entity in group}
-    snap = snapshot(rows.project_id, graph, by_rank)
+    snap = snapshot(rows.project_id, graph, ranks.values())
     recent = _recent(found.changed, ranks)
     context_document = _context_document(graph, rows.project_id)
     shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]}
@@ -106,7 +105,7 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         snapshot=snap,
         slices=slices,
         recent=recent,
-        scores={i: by_rank[i][0] for group in slices.values() for i in group},
+        scores=_scores(ranks, slices),
         by_id=by_id,
         near=near,
         context_document=context_document,
@@ -128,6 +127,11 @@ def _once(rows: ProjectRows, graph: Graph, kinds: Registry) -> ProjectRows:
         if name in rows.entities
     }
     return replace(rows, entities=once)
+
+
+def _scores(ranks: Mapping[str, Sequence[Ranked]], slices: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    shown = {entity for group in slices.values() for entity in group}
+    return {entity[2]: entity[0] for group in ranks.values() for entity in group if entity[2] in shown}
 
 
 def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> list[str]:

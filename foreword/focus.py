@@ -15,7 +15,7 @@ from foreword.graph import best
 from foreword.kinds import PROJECT, Kind
 from foreword.light import FREE_TEXT, Record, after_label, full_record, label
 from foreword.lines import LONGEST_LINE, Line
-from foreword.page import Writer
+from foreword.page import AFTER_TOKENS, Writer
 from foreword.rows import Row
 from foreword.scoring import ranked
 from foreword.tokens import Counter
@@ -193,7 +193,10 @@ def _entity_line(
 ) -> Line:
     kind, light = draft.by_id[entity][0], lights[entity]
     direct = entity in draft.base.graph.direct
-    after = after_label(kind, light, draft.near[entity], handles, direct=direct)
+    near = draft.near[entity]
+    after = write.widest(
+        lambda width: after_label(kind, light, near, handles, direct=direct, width=width), AFTER_TOKENS
+    )
     return write.named(place, f"{kind.name} {handles[entity]} ", label(kind, light), after)
 
 

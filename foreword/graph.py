@@ -5,7 +5,8 @@ The same rows in any order give the same result; every choice ends in a comparis
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -54,7 +55,7 @@ def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
     kind_of = _kinds_by_id(rows, kinds)
     edges, dangling, foreign, duplicate, loops = _live_edges(rows, kind_of)
     root = rows.project_id
-    direct = _ends(key for key in edges if root in key) - {root}
+    direct = _ends([key for key in edges if key[1] == root or key[2] == root]) - {root}
     around = [key for key in edges if key[1] in direct or key[2] in direct]
     return Graph(
         kind_of=kind_of,
@@ -73,10 +74,9 @@ def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
 _SRC, _DST = itemgetter(1), itemgetter(2)
 
 
-def _ends(keys: Iterable[tuple[str, str, str]]) -> frozenset[str]:
+def _ends(keys: Collection[tuple[str, str, str]]) -> frozenset[str]:
     """Both ends of canonical edges. In C, because it runs over all edges of a project."""
-    found = list(keys)
-    return frozenset(map(_SRC, found)).union(map(_DST, found))
+    return frozenset().union(map(_SRC, keys), map(_DST, keys))
 
 
 def _kinds_by_id(rows: ProjectRows, kinds: Registry) -> dict[str, str]:
@@ -133,18 +133,20 @@ def unresolved_ends(rows: ProjectRows, kinds: Registry) -> frozenset[str]:
 
 def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict[str, int]]:
     """For every kind that the database has: how much of it the graph holds. ``total = direct + unlinked``."""
+    direct, reachable, linked = (
+        Counter(map(graph.kind_of.__getitem__, ids)) for ids in (graph.direct, graph.reachable, graph.linked)
+    )
     table = {}
     for kind in kinds.entities:
         if kind.name in rows.absent:
             continue
-        ids = [row[0] for row in rows.entities.get(kind.name, ())]
-        direct = sum(map(graph.direct.__contains__, ids))
+        total, name = len(rows.entities.get(kind.name, ())), kind.name
         table[kind.plural] = {
-            "total": len(ids),
-            "direct": direct,
-            "unlinked": len(ids) - direct,
-            "reachable": sum(map(graph.reachable.__contains__, ids)),
-            "orphan": len(ids) - sum(map(graph.linked.__contains__, ids)),
+            "total": total,
+            "direct": direct[name],
+            "unlinked": total - direct[name],
+            "reachable": reachable[name],
+            "orphan": total - linked[name],
         }
     return table
 
@@ -154,8 +156,8 @@ def best(entities: Iterable[Ranked], limit: int) -> list[Ranked]:
     found = list(entities)
     if len(found) > 4 * limit > 0:
         # Ties on (score, touched) are settled by id below, so everything equal to the last place stays in.
-        floor = heapq.nlargest(limit, found)[-1][:2]
-        found = [entity for entity in found if entity[:2] >= floor]
+        floor: tuple[int, str] = heapq.nlargest(limit, found)[-1][:2]
+        found = [entity for entity in found if entity >= floor]  # a tuple is beyond its own beginning
     found.sort(key=itemgetter(2))
     found.sort(key=itemgetter(0, 1), reverse=True)
     return found[:limit]
@@ -178,29 +180,25 @@ class Snapshot:
     capped_by: tuple[str, ...]
 
 
-def snapshot(root: str, graph: Graph, ranked: Mapping[str, Ranked]) -> Snapshot:
+def snapshot(root: str, graph: Graph, ranks: Iterable[Sequence[Ranked]]) -> Snapshot:
     """Breadth first from the project, nearer nodes first, better ones first within a depth.
 
-    ``ranked`` holds every entity within reach. Nodes of the second depth are neighbours of admitted nodes, so
-    each node hangs together with the project through nodes and edges that are kept.
+    ``ranks`` holds every entity, a sequence a kind. Nodes of the second depth are neighbours of admitted nodes,
+    so each node hangs together with the project through nodes and edges that are kept.
     """
+    groups = list(ranks)
     admitted = _Admission(root)
-    admitted.add(ranked[i] for i in graph.direct)
+    admitted.add([entity for entity in group if entity[2] in graph.direct] for group in groups)
     inner = {node for node, _ in admitted.nodes[1:]}
-    outer: set[str] = set()
-    for _, src, dst in graph.around:
-        if src in inner:
-            outer.add(dst)
-        if dst in inner:
-            outer.add(src)
-    admitted.add(ranked[i] for i in outer - graph.direct - {root})
+    touching = [key for key in graph.around if key[1] in inner or key[2] in inner]
+    outer = _ends(touching) - graph.direct - {root}
+    if outer and len(admitted.nodes) >= MAX_NODES:
+        admitted.capped.add("nodes")
+    elif outer:
+        admitted.add([entity for entity in group if entity[2] in outer] for group in groups)
     position = {node: place for place, (node, _) in enumerate(admitted.nodes)}
     kept, dropped = _kept_edges(graph, position)
-    omitted: dict[str, int] = {}
-    for entity in graph.reachable:
-        if entity not in position:
-            kind = graph.kind_of[entity]
-            omitted[kind] = omitted.get(kind, 0) + 1
+    omitted = Counter(map(graph.kind_of.__getitem__, graph.reachable.difference(position)))
     if dropped:
         admitted.capped.add("edges")
     return Snapshot(
@@ -221,12 +219,9 @@ class _Admission:
         self.capped: set[str] = set()
         self._of_kind: dict[str, int] = {}
 
-    def add(self, candidates: Iterable[Ranked]) -> None:
+    def add(self, groups: Iterable[Sequence[Ranked]]) -> None:
         """Admit one depth. Of each kind only the best few can get in, so only those are sorted."""
-        by_kind: dict[str, list[Ranked]] = {}
-        for candidate in candidates:
-            by_kind.setdefault(candidate[3], []).append(candidate)
-        few = [entity for group in by_kind.values() for entity in best(group, MAX_NODES_OF_A_KIND + 1)]
+        few = [entity for group in groups for entity in best(group, MAX_NODES_OF_A_KIND + 1)]
         for _, _, entity, kind in best(few, len(few)):
             if len(self.nodes) >= MAX_NODES:
                 self.capped.add("nodes")

@@ -12,7 +12,7 @@ from foreword.dates import LocalDate
 from foreword.derive import Neighbourhood, derived
 from foreword.kinds import Kind
 from foreword.rows import Row
-from foreword.text import clean, cut, quote, word
+from foreword.text import LONGEST_WORD, UNLINKED, clean, cut, quote, word
 
 MOST_HANDLES = 5
 """Handles listed in a line's part at most; the rest is counted."""
@@ -20,8 +20,13 @@ MOST_HANDLES = 5
 FREE_TEXT = 60
 """A field that may hold more characters than this is somebody's words and is quoted; the rest are keys."""
 
-LONGEST_PART = 90
-"""Characters of free text in a line, beside the title."""
+WIDTHS = ((90, MOST_HANDLES), (40, MOST_HANDLES), (16, 3), (6, 2), (1, 1))
+"""(characters of a text, handles of a list) in a line, beside the title: the widest whose tokens are not too many
+is taken, so that no text of one entity crowds out the others.
+"""
+
+_PROGRESS = "progress"
+"""What ``Kind.line`` calls the tasks done of those that count."""
 
 Record = dict[str, Any]
 
@@ -65,34 +70,42 @@ def label(kind: Kind, light: Record) -> str:
 
 
 def after_label(
-    kind: Kind, light: Record, near: Neighbourhood, handles: Mapping[str, str], *, direct: bool
+    kind: Kind,
+    light: Record,
+    near: Neighbourhood,
+    handles: Mapping[str, str],
+    *,
+    direct: bool,
+    width: tuple[int, int] = WIDTHS[0],
 ) -> str:
     """What follows the title in an entity's line: declared parts, then ``unlinked`` where no edge to the
-    project exists.
+    project exists. ``width`` is one of WIDTHS.
     """
-    values = light if not near.tasks else {**light, "progress": f"{len(near.done)}/{len(near.tasks)}"}
     parts = []
-    for before, behind, name, free in _parts(kind):
-        value = values.get(name)
-        if value is not None and value != []:
-            parts.append(f" {before}{_shown(value, handles, free=free)}{behind}")
+    for before, behind, name, longest in _parts(kind):
+        value = light.get(name)
+        if name == _PROGRESS and near.tasks:
+            parts.append(f" {before}{len(near.done)}/{len(near.tasks)}{behind}")
+        elif value is not None and value != []:
+            parts.append(f" {before}{_shown(value, handles, longest, width)}{behind}")
     if not direct:
-        parts.append(" unlinked")
+        parts.append(f" {UNLINKED}")
     return "".join(parts)
 
 
 @cache
-def _parts(kind: Kind) -> tuple[tuple[str, str, str, bool], ...]:
-    """(text before, text behind, field, whether it is free text) of each declared part of a line."""
-    texts = {f.name for f in kind.light if (f.cut or 0) > FREE_TEXT}
-    return tuple((*form.split("{}"), name, name in texts) for form, name in kind.line)  # type: ignore[misc]
+def _parts(kind: Kind) -> tuple[tuple[str, str, str, int], ...]:
+    """(text before, text behind, field, its characters at most or 0) of each declared part of a line."""
+    longest = {f.name: f.cut or 0 for f in kind.light}
+    return tuple((*form.split("{}"), name, longest.get(name, 0)) for form, name in kind.line)  # type: ignore[misc]
 
 
-def _shown(value: Any, handles: Mapping[str, str], *, free: bool) -> str:
+def _shown(value: Any, handles: Mapping[str, str], longest: int, width: tuple[int, int]) -> str:
+    """A list of handles; somebody's words; a key; a date or a number, which is never cut."""
+    characters, most = width
     if isinstance(value, list):
-        listed = " ".join(handles[i] for i in value[:MOST_HANDLES])
-        return listed if len(value) <= MOST_HANDLES else f"{listed} +{len(value) - MOST_HANDLES}"
-    if free:
-        return quote(cut(clean(str(value)), LONGEST_PART))
-    text = str(value)
-    return text if "/" in text and text.replace("/", "").isdigit() else word(text)
+        listed = " ".join(handles[i] for i in value[:most])
+        return listed if len(value) <= most else f"{listed} +{len(value) - most}"
+    if longest > FREE_TEXT:
+        return quote(cut(clean(str(value)), characters))
+    return word(str(value), min(LONGEST_WORD, characters) if longest else LONGEST_WORD)

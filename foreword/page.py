@@ -5,16 +5,16 @@ edit disturbs as little of the text's beginning as possible. The as-of date stan
 list's heading says how many there are, whatever part of it fits.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from foreword.buckets import Buckets
 from foreword.draft import Draft
 from foreword.kinds import Kind
-from foreword.light import Record, after_label, label, record
+from foreword.light import WIDTHS, Record, after_label, label, record
 from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, Line, shorten
 from foreword.selection import admission_order
-from foreword.text import clean, cut, quote, word
+from foreword.text import LONGEST_WORD, clean, cut, quote, word
 from foreword.tokens import Counter
 
 _SECTION = 1 << 40
@@ -22,9 +22,14 @@ _SECTION = 1 << 40
 
 _HEAD, _CHANGED, _LAST = 0, 8000 * _SECTION, 9000 * _SECTION
 
-_TITLE_TOKENS = 36
+_TITLE_TOKENS = 28
 _FACTS_TOKENS = 40
-"""With these, and counts below a million, the header fits SMALLEST_BUDGET whatever the project holds."""
+_COVERAGE_TOKENS = 106
+"""With these, and counts below a million, the header fits SMALLEST_BUDGET whatever the project holds: what else
+is always printed counts 76 tokens at most."""
+
+AFTER_TOKENS = 54
+"""Of what follows a title in its line, so that LONGEST_LINE leaves some words to the title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +48,15 @@ def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str],
     name = str(project.get("name", ""))
     always = [
         write.named(_HEAD, "# project ", name, limit=_TITLE_TOKENS),
-        write.plain(_HEAD + 1, _facts(project), _FACTS_TOKENS),
-        write.plain(_HEAD + 9, _coverage(draft)),
+        write.plain(_HEAD + 1, write.widest(lambda width: _facts(project, width), _FACTS_TOKENS)),
+        _coverage(draft, write),
         *_standing_headings(draft, write),
         write.plain(_LAST, f"as of {draft.as_of.isoformat()}"),
     ]
     early = [*_steps(project, draft, handles, write), *_changed(draft, handles, write)]
     entities = _entity_lines(draft, lights, handles, write)
-    overview = write.named(0, f"{handles[draft.rows.project_id]} ", name, _standing(project, draft))
+    standing = write.widest(lambda width: _standing(project, draft, width), AFTER_TOKENS)
+    overview = write.named(0, f"{handles[draft.rows.project_id]} ", name, standing)
     return Page(lines=[*always, *early, *entities], always=len(always), overview=overview)
 
 
@@ -80,14 +86,25 @@ class Writer:
         written, tokens = shorten("", text, "", limit or LARGEST_BUDGET, self._count)
         return Line(place, None, tokens, written)
 
+    def widest(self, form: Callable[[tuple[int, int]], str], limit: int) -> str:
+        """``form`` at the first of WIDTHS with which it counts ``limit`` tokens at most, or at the narrowest."""
+        text = ""
+        for width in WIDTHS:
+            text = form(width)
+            # No token is shorter than a byte: most texts need no counting.
+            if len(text.encode()) <= limit or self._count(text) <= limit:
+                break
+        return text
+
     def heading(self, place: int, text: str) -> Line:
         """The heading of the section that begins at ``place``."""
         written = f"## {text}\n"
         return Line(place, place, self._count(written), written)
 
 
-def _facts(project: Record) -> str:
+def _facts(project: Record, width: tuple[int, int]) -> str:
     """State, facets and timeline in one line; what is missing is said to be."""
+    longest = min(width[0], LONGEST_WORD)
     named = [
         ("state", "state_key"),
         ("type", "type_key"),
@@ -95,15 +112,26 @@ def _facts(project: Record) -> str:
         ("scale", "facet_scale"),
         ("context", "facet_context"),
     ]
-    facts = [f"{name} {word(str(project[key]))}" for name, key in named if project.get(key)]
+    facts = [f"{name} {word(str(project[key]), longest)}" for name, key in named if project.get(key)]
     span = f"from {word(project.get('start_at', 'unset'))} to {word(project.get('end_at', 'unset'))}"
     return ", ".join([*(facts or ["state unset"]), span])
 
 
-def _coverage(draft: Draft) -> str:
+def _coverage(draft: Draft, write: Writer) -> Line:
+    """How much of each kind is linked. Where the counts are so long that the header would not fit, those go that
+    follow from the others (direct is total less unlinked), then unlinked ones, then kinds.
+    """
+    for columns in (("total", "direct", "unlinked"), ("total", "unlinked"), ("total",)):
+        line = write.plain(_HEAD + 9, _coverage_of(draft, columns))
+        if line.tokens <= _COVERAGE_TOKENS:
+            return line
+    return write.plain(_HEAD + 9, _coverage_of(draft, ("total",)), _COVERAGE_TOKENS)
+
+
+def _coverage_of(draft: Draft, columns: Sequence[str]) -> str:
     kinds = ", ".join(
-        f"{plural} {c['total']}/{c['direct']}/{c['unlinked']}" if c["total"] else f"{plural} 0"
-        for plural, c in draft.coverage.items()
+        f"{plural} {'/'.join(str(counts[column]) for column in columns)}" if counts["total"] else f"{plural} 0"
+        for plural, counts in draft.coverage.items()
     )
     absent = "".join(f", {draft.kinds.by_name[kind].plural} not kept here" for kind in draft.rows.absent)
     graph = draft.graph
@@ -112,7 +140,7 @@ def _coverage(draft: Draft) -> str:
         for what, n in (("dangling", graph.dangling), ("foreign", graph.foreign))
         if n
     )
-    return f"total/direct/unlinked: {kinds}{absent}{broken}"
+    return f"{'/'.join(columns)}: {kinds}{absent}{broken}"
 
 
 def _tally(kind: Kind, ids: Iterable[str], found: Buckets) -> str:
@@ -196,15 +224,18 @@ def _entity_line(
     kind: Kind, entity: str, draft: Draft, light: Record, handles: Mapping[str, str], write: Writer
 ) -> Line:
     section, handle = _section_of(kind, draft), handles[entity]
-    after = after_label(kind, light, draft.near[entity], handles, direct=entity in draft.graph.direct)
+    near, direct = draft.near[entity], entity in draft.graph.direct
+    after = write.widest(
+        lambda width: after_label(kind, light, near, handles, direct=direct, width=width), AFTER_TOKENS
+    )
     number = int(handle.removeprefix(kind.handle))
     under = None if kind.name == "task" else section
     return write.named(section + number, f"{handle} ", label(kind, light), after, under=under)
 
 
-def _standing(project: Record, draft: Draft) -> str:
+def _standing(project: Record, draft: Draft, width: tuple[int, int]) -> str:
     """What an overview says of a project after its name."""
-    parts = [word(str(project["state_key"]))] if project.get("state_key") else []
+    parts = [word(str(project["state_key"]), min(width[0], LONGEST_WORD))] if project.get("state_key") else []
     if project.get("end_at"):
         parts.append(f"until {word(project['end_at'])}")
     tasks = {row[0] for row in draft.rows.entities.get("task", ())}
@@ -213,5 +244,5 @@ def _standing(project: Record, draft: Draft) -> str:
         parts.append(f"{len(tasks & members)} {name}")
     text = " " + ", ".join(parts)
     if project.get("next_step_short"):
-        text += f", next {quote(cut(clean(str(project['next_step_short'])), 80))}"
+        text += f", next {quote(cut(clean(str(project['next_step_short'])), width[0]))}"
     return text

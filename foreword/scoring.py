@@ -18,11 +18,10 @@ from foreword.rows import Row
 LEAST_OPEN = 20
 """Points of an open entity at least; finished ones get less than 10."""
 
-UNLINKED = 25
+UNLINKED = 10
 """Points that an open entity loses in a slice when it is not linked to the project and its kind is not always
-included: linked ones come first, but a blocked task is worth a line however badly it is linked."""
-
-_LEAST_UNLINKED = 10
+included: linked ones come first, but a blocked task is worth a line however badly it is linked. Little enough
+that an open one stays before every finished one."""
 
 UNKNOWN_PROBABILITY = 0.5
 
@@ -45,14 +44,17 @@ def ranked(kind: Kind, rows: Sequence[Row], buckets: Buckets) -> list[Ranked]:
 
 def slice_of(kind: Kind, entities: Sequence[Ranked], direct: frozenset[str]) -> list[str]:
     """The ids of the entities of ``kind`` that a bundle shows, best first."""
+    few = best(entities, kind.shown)
     if not kind.always:
-        entities = [
-            entity
-            if entity[2] in direct or entity[0] < LEAST_OPEN
-            else (max(entity[0] - UNLINKED, _LEAST_UNLINKED), *entity[1:])
-            for entity in entities
-        ]
-    return [entity[2] for entity in best(entities, kind.shown)]
+        # Whoever is among the best after the deduction was so before it, among all or among the linked.
+        linked = best([entity for entity in entities if entity[2] in direct], kind.shown)
+        few = best({*linked, *(_deducted(entity, direct) for entity in few)}, kind.shown)
+    return [entity[2] for entity in few]
+
+
+def _deducted(entity: Ranked, direct: frozenset[str]) -> Ranked:
+    score, touched, name, kind = entity
+    return entity if score < LEAST_OPEN or name in direct else (score - UNLINKED, touched, name, kind)
 
 
 def _columns(kind: Kind) -> list[str]:

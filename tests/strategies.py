@@ -264,9 +264,8 @@ def a_big_project(
     choices = ("todo", "done", "active", "blocked", "in_progress", "odd", None)
     for number in range(entities):
         kind = KINDS.entities[number % len(KINDS.entities)]
-        cells: dict[str, Any] = {"updated_at": f"2026-{1 + number % 12:02}-21 00:00:00+00"}
-        if "state_key" in {field.name for field in kind.light}:
-            cells["state_key"] = random.choice(choices)
+        said = {"updated_at": f"2026-{1 + number % 12:02}-21 00:00:00+00", "state_key": random.choice(choices)}
+        cells: dict[str, Any] = {name: cell for name, cell in said.items() if name in kind.at}
         rows[kind.name].append(a_row(kind.name, str(UUID(int=number + 1)), **cells))
     ends = [PROJECT_ID] * (1 + entities // 50) + [row[0] for table in rows.values() for row in table]
     said = (
@@ -305,6 +304,10 @@ def a_goal(name: str = "g", **cells: Any) -> Row:
 
 def a_plan(name: str = "p", **cells: Any) -> Row:
     return a_row("plan", uid(name), **{"state_key": "active", **cells})
+
+
+def a_milestone(name: str = "m", **cells: Any) -> Row:
+    return a_row("milestone", uid(name), **{"state_key": "pending", **cells})
 
 
 def a_risk(name: str = "r", **cells: Any) -> Row:

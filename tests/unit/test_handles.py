@@ -23,7 +23,9 @@ def test_a_handle_reads_back_as_what_it_was_made_of(kind: str, number: int) -> N
     assert parse_reference(f" {written.lower()} ", KINDS) == (kind, number)
 
 
-@pytest.mark.parametrize("none", ["", "T", "7", "T0", "T07", "T-7", "T7.", "X7", "TT7", "T7 T8", "T\u0667", "T" + "1" * 19])
+@pytest.mark.parametrize(
+    "none", ["", "T", "7", "T0", "T07", "T-7", "T7.", "X7", "TT7", "T7 T8", "T\u0667", "T" + "1" * 19]
+)
 @pytest.mark.promise("handles.either")
 def test_what_is_no_handle_is_none(none: str) -> None:
     assert parse_handle(none, KINDS) is None

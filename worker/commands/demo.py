@@ -10,18 +10,19 @@ from typing import Any
 
 import click
 import psycopg
-from loaders.jsonl import Imported
 
 from foreword.errors import ForewordError
 from foreword.kinds import KINDS
 from foreword.reader import TRUSTED, Actor, Context, Reader
 from loaders.connection import connect
+from loaders.jsonl import Imported
 from loaders.migrate import migrate
+from worker.app import create_app
 from worker.commands.imports import import_files
 from worker.commands.rebuild import rebuild_projects
-from worker.crew import CHECKOUT
+from worker.crew import CHECKOUT, own_worker
 from worker.manifest import Manifest, differences, read_manifest
-from worker.screen import console, say, table
+from worker.screen import console, heading, say, table
 from worker.settings import Settings
 from worker.wiring import Services, redis_client, redis_errors, services
 
@@ -59,7 +60,10 @@ def demo(settings: Settings, *, data: Path) -> int:
             _start_empty(found)
         with steps.timed("import"):
             imported = import_files(found, data)
-        with steps.timed("rebuild through Celery"):
+        with (
+            steps.timed("start a worker", own_worker(own, create_app(own, found))),
+            steps.timed("rebuild through Celery"),
+        ):
             outcomes = rebuild_projects(own, found, imported.projects)
         with steps.timed("read"):
             contexts = _read(own, found, imported.projects)
@@ -93,7 +97,8 @@ class _Steps:
         self._taken.append((name, f"{time.monotonic() - begun:.2f} s"))
 
     def show(self) -> None:
-        console().print(table("\nHow long it took", ("step", "time"), self._taken, right=("time",)))
+        heading("how long it took")
+        console().print(table(("step", "time"), self._taken, right=("time",)))
 
 
 @contextmanager
@@ -133,7 +138,7 @@ def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[
     project = next(iter(sorted(contexts, key=lambda p: -_entities(contexts[p]))), None)
     if project is None or not contexts[project]:
         return
-    context, screen = contexts[project], console()
+    context = contexts[project]
     actor = _some_member(found, project)
     with redis_client(found.redis_url) as client:
         reader = Reader(client)
@@ -142,11 +147,11 @@ def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[
         reader.project(project, actor=actor)
         micros = (time.perf_counter() - asked) * 1e6
     who = "as an operator" if actor is TRUSTED else f"as member {actor}"
-    screen.rule(f"what a chat reads of project {project}, {who}", align="left")
+    heading(f"what a chat reads of project {project}, {who}")
     click.echo(context.text, nl=False)
-    screen.rule(f"{context.tokens} tokens of {own.budget}, read in {micros:.0f} µs", align="left")
+    heading(f"{context.tokens} tokens of {own.budget}, read in {micros:.0f} µs")
     for each in sorted(contexts, key=lambda p: -_entities(contexts[p]))[:12]:
-        screen.print(_coverage(contexts[each]))
+        _print_coverage(contexts[each])
     rows = sum(imported.rows.values())
     click.echo(f"\n{rows} rows imported, {len(contexts)} projects rebuilt")
 
@@ -168,13 +173,12 @@ def _some_member(found: Services, project: str) -> Actor:
 _COLUMNS = ("total", "direct", "unlinked", "reachable", "orphan")
 
 
-def _coverage(context: Context) -> Any:
-    kinds = context.data["coverage"]["kinds"]
-    edges = context.data["coverage"]["edges"]
-    rows = [(kind, *(counts[c] for c in _COLUMNS)) for kind, counts in kinds.items()]
-    left_out = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in edges.items())
-    title = f"\n{context.data['header']['name']}: coverage (edges: {left_out})"
-    return table(title, ("kind", *_COLUMNS), rows, right=_COLUMNS)
+def _print_coverage(context: Context) -> None:
+    found = context.data["coverage"]
+    rows = [(kind, *(counts[c] for c in _COLUMNS)) for kind, counts in found["kinds"].items()]
+    heading(f"coverage of {context.data['header']['name']}")
+    console().print(table(("kind", *_COLUMNS), rows, right=_COLUMNS))
+    click.echo("edges: " + ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in found["edges"].items()))
 
 
 def _disagreements(manifest: Manifest, contexts: Mapping[str, Context]) -> list[str]:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import click
-from loaders.jsonl import Imported, files_of, import_directory
 
 from loaders.catalog import inspect
 from loaders.connection import connect
+from loaders.jsonl import Imported, files_of, import_directory
 from loaders.migrate import migrate
 from worker.screen import bar, console, print_json, say, table
 from worker.settings import Settings
@@ -34,7 +34,7 @@ def import_(settings: Settings, *, directory: Path, skip_bad: bool, as_json: boo
         print_json({"rows": dict(done.rows), "changed": dict(done.changed), "skipped": done.skipped})
         return
     rows = [(name, n, done.changed[name]) for name, n in done.rows.items()]
-    console().print(table("", ("table", "rows", "new or changed"), rows, right=("rows", "new or changed")))
+    console().print(table(("table", "rows", "new or changed"), rows, right=("rows", "new or changed")))
     click.echo(f"{sum(done.rows.values())} rows, {len(done.projects)} projects, {len(done.skipped)} skipped")
 
 

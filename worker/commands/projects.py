@@ -34,6 +34,6 @@ def projects(settings: Settings, *, as_json: bool) -> None:
     if as_json:
         print_json([dict(zip(_FIELDS, row, strict=True)) for row in listed])
         return
-    console().print(table("", _FIELDS, listed, right=["generation"]))
+    console().print(table(_FIELDS, listed, right=["generation"]))
     if not listed:
         click.echo("no projects yet; import some with `python -m worker import DIR`")
