@@ -5,15 +5,14 @@ it wants (``Kind.derived``); this table is all there is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from foreword.edges import waits
 from foreword.graph import Graph
 from foreword.kinds import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
+class Neighbourhood(NamedTuple):
     """What one entity is linked to.
 
     Attributes:

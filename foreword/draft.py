@@ -33,10 +33,9 @@ class Draft:
         slices: ids of the entities shown, by kind, best first.
         recent: ids of the entities changed last, latest first.
         scores: of every entity in the slices.
-        by_id: kind and light row of everything shown or named.
+        by_id: kind and light row of everything shown or named, the project's own included.
         near: the neighbourhoods of everything shown.
         context_document: the id of the project's context document, if any.
-        named: (kind, id) of every entity whose handle the text needs.
     """
 
     rows: ProjectRows
@@ -53,7 +52,17 @@ class Draft:
     by_id: Mapping[str, tuple[Kind, Row]]
     near: Mapping[str, Neighbourhood]
     context_document: str | None
-    named: Sequence[tuple[str, str]]
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        """(kind, id) of everything whose handle the text needs, in order of creation, so that the first build of
+        a project numbers its entities as they came about.
+        """
+        born = []
+        for entity, (kind, row) in self.by_id.items():
+            created = kind.at.get("created_at")
+            born.append((kind.name, str(row[created]) if created is not None else "", entity))
+        return [(kind, entity) for kind, _, entity in sorted(born)]
 
     @property
     def local_date(self) -> LocalDate:
@@ -109,8 +118,15 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         by_id=by_id,
         near=near,
         context_document=context_document,
-        named=_named(by_id),
     )
+
+
+def completed(draft: Draft, light: Mapping[str, Row]) -> Draft:
+    """The draft with whole light rows for what it shows, where it was selected from rows that held only the
+    fields of ``Kind.ranking``. ``light`` has them by id.
+    """
+    by_id = {i: (kind, light.get(i, row)) for i, (kind, row) in draft.by_id.items()}
+    return replace(draft, by_id=by_id)
 
 
 def _once(rows: ProjectRows, graph: Graph, kinds: Registry) -> ProjectRows:
@@ -180,12 +196,3 @@ def _rows_by_id(rows: ProjectRows, kinds: Registry, wanted: set[str]) -> dict[st
     }
     by_id[rows.project_id] = (kinds.project, rows.project)
     return by_id
-
-
-def _named(by_id: Mapping[str, tuple[Kind, Row]]) -> list[tuple[str, str]]:
-    """In order of creation, so that the first build of a project numbers its entities as they came about."""
-    born = {}
-    for entity, (kind, row) in by_id.items():
-        created = kind.at.get("created_at")
-        born[entity] = (kind.name, str(row[created]) if created is not None else "", entity)
-    return [(kind, entity) for kind, _, entity in sorted(born.values())]

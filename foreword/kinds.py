@@ -136,6 +136,15 @@ class Kind:
             *self.columns,
         )
 
+    @property
+    def ranking(self) -> frozenset[str]:
+        """The light fields that decide what is shown; the others are needed of what is shown only."""
+        weights = {"priority": self.score.priority, "probability": self.score.probability}
+        weighty = {name for name, weight in weights.items() if weight}
+        return frozenset(
+            {"state_key", "start_at", self.due, self.touched, *self.score.by, *weighty} & self.at.keys()
+        )
+
     def is_finished(self, state: str | None) -> bool:
         """Whether an entity of this kind in ``state`` needs no more work. Unknown states are open."""
         return state in FINISHED or state in self.finished

@@ -11,6 +11,7 @@ therefore always shows all that a smaller one showed. The price is at most one l
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from foreword.errors import BadBudget
 from foreword.text import ELLIPSIS, cut
@@ -25,8 +26,7 @@ LONGEST_LINE = 90
 """Tokens. Bounds what stopping at the first line that does not fit can leave unused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of a text, counted.
 
     ``place`` orders the printed text; ``heading`` is the place of the section's heading that must be printed

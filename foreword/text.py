@@ -6,6 +6,7 @@ cutting never splits what a reader sees as one character (Unicode TR 29 grapheme
 
 import re
 import unicodedata
+from functools import lru_cache
 
 ELLIPSIS = "…"
 
@@ -110,6 +111,7 @@ UNLINKED = "unlinked"
 """The one word of ours that says something standing alone: a state that reads so is quoted."""
 
 
+@lru_cache(maxsize=4096)  # states, keys and dates recur in every build
 def word(text: str, longest: int = LONGEST_WORD) -> str:
     """A state, key or number outside quotation marks: as it is when it is one plain word that holds nothing
     like a handle, quoted and cut to ``longest`` characters otherwise. Databases hold anything in such columns.

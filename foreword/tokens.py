@@ -10,7 +10,7 @@ import base64
 import gzip
 import hashlib
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -57,8 +57,12 @@ def encoding() -> "tiktoken.Encoding":
     )
 
 
+@lru_cache(maxsize=65_536)
 def count(text: str) -> int:
-    """The number of tokens of ``text``. Special-token look-alikes count as the plain text they are."""
+    """The number of tokens of ``text``. Special-token look-alikes count as the plain text they are.
+
+    Remembered, because a rebuild after an edit counts the same lines but for a few: about 15 MB when full.
+    """
     return len(encoding().encode_ordinary(text))
 
 

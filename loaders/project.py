@@ -4,16 +4,28 @@ All statements are in flight at once on one pipelined connection, so a project c
 server's own time. Text is cut in the database; bodies never travel. A statement that fails fails the load.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import ColumnElement, MetaData, bindparam, func, literal_column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    MetaData,
+    Select,
+    Table,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql
 
 from foreword.errors import UnknownProject
 from foreword.graph import unresolved_ends
 from foreword.kinds import PROJECT, Field, Kind
-from foreword.rows import ProjectRows
+from foreword.rows import ProjectRows, Row
 from loaders.catalog import Catalog
 from loaders.connection import Connection, mapped
 from loaders.tables import EDGES, MEMBERS, ontology
@@ -29,13 +41,17 @@ class Statements:
 
     Attributes:
         catalog: the tables it was compiled for.
-        light: by kind, the project's included: its live rows.
+        light: by kind, the project's included: its live light rows.
+        survey: the same rows with nothing but the fields that decide what is shown; the others are null.
+        chosen: by kind, the light rows of given ids.
         edges, members: likewise; members is empty where the database keeps none.
         elsewhere: of given ids, those that belong to other projects.
     """
 
     catalog: Catalog
     light: Mapping[str, str]
+    survey: Mapping[str, str]
+    chosen: Mapping[str, str]
     edges: str
     members: str
     elsewhere: str
@@ -44,32 +60,46 @@ class Statements:
 def compile_statements(catalog: Catalog) -> Statements:
     """Compile the loader's statements for the tables that a database has."""
     metadata = ontology(catalog.kinds)
-    kinds = (catalog.kinds.project, *catalog.present)
+    project, entities = catalog.kinds.project, catalog.present
+    light = {kind.name: _live_rows(kind, metadata, catalog) for kind in (project, *entities)}
+    survey = {kind.name: _live_rows(kind, metadata, catalog, kind.ranking) for kind in entities}
     return Statements(
         catalog=catalog,
-        light={kind.name: _light(kind, metadata, catalog) for kind in kinds},
+        light=light,
+        survey={PROJECT: light[PROJECT], **survey},
+        chosen={kind.name: _chosen_rows(kind, metadata) for kind in entities},
         edges=_edges(metadata),
         members=_members(catalog),
         elsewhere=_elsewhere(catalog),
     )
 
 
-def _light(kind: Kind, metadata: MetaData, catalog: Catalog) -> str:
+def _live_rows(kind: Kind, metadata: MetaData, catalog: Catalog, only: frozenset[str] | None = None) -> str:
     table = metadata.tables[kind.table]
-    columns = [_cell(field, table.c[field.name] if not field.source else None) for field in kind.light]
     owner = table.c.id if kind.name == PROJECT else table.c.project_id
-    statement = select(table.c.id, *columns).where(
-        owner == bindparam("project"), text(catalog.live(kind.table, kind.table))
-    )
-    return _compiled(statement)
+    live = text(catalog.live(kind.table, kind.table))
+    return _compiled(_light(kind, table, only).where(owner == bindparam("project"), live))
 
 
-def _cell(field: Field, column: ColumnElement[str] | None) -> ColumnElement[str]:
+def _chosen_rows(kind: Kind, metadata: MetaData) -> str:
+    table = metadata.tables[kind.table]
+    return _compiled(_light(kind, table)) + f" where {kind.table}.id = any(%(ids)s::uuid[])"
+
+
+def _light(kind: Kind, table: Table, only: frozenset[str] | None = None) -> Select[Any]:
+    fields = [
+        _cell(field, table) if only is None or field.name in only else literal_column("null")
+        for field in kind.light
+    ]
+    return select(table.c.id, *fields)
+
+
+def _cell(field: Field, table: Table) -> ColumnElement[Any]:
     """A light field: the column, or its expression, cut to one character more than is shown, so that the
     ellipsis can be decided without the rest of the text.
     """
-    cell: ColumnElement[str] = literal_column(field.source) if column is None else column
-    return cell if field.cut is None else func.left(cell, literal_column(str(field.cut + 1))).label(field.name)
+    cell: ColumnElement[Any] = literal_column(field.source) if field.source else table.c[field.name]
+    return cell if field.cut is None else func.left(cell, literal_column(str(field.cut + 1)))
 
 
 def _edges(metadata: MetaData) -> str:
@@ -102,26 +132,59 @@ def _compiled(statement: object) -> str:
 
 
 def load_project(connection: Connection, project_id: str, statements: Statements) -> ProjectRows:
-    """One project's rows from one snapshot. ``connection`` is in autocommit mode and in no transaction.
+    """All light rows of one project, from one snapshot. ``connection`` is in autocommit mode, in no transaction.
 
     Raises:
         UnknownProject: there is no live project of this id.
         BuildError, SchemaError, Unavailable: a statement failed; nothing of the result is usable.
     """
-    with mapped(f"loading project {project_id}"):
+    with _snapshot(connection, f"loading project {project_id}"):
+        return _load(connection, project_id, statements, statements.light)
+
+
+@contextmanager
+def survey_project(connection: Connection, project_id: str, statements: Statements) -> Iterator[ProjectRows]:
+    """One project's rows with only the fields that decide what is shown, and its snapshot held open for
+    ``load_chosen``: on large projects most of the time goes into text that nobody will be shown.
+
+    Raises: as ``load_project``.
+    """
+    with _snapshot(connection, f"loading project {project_id}"):
+        yield _load(connection, project_id, statements, statements.survey)
+
+
+def load_chosen(
+    connection: Connection, chosen: Mapping[str, Sequence[str]], statements: Statements
+) -> dict[str, Row]:
+    """Light rows of ``chosen`` ids (by kind), by id, from the snapshot that ``survey_project`` holds open."""
+    with connection.pipeline():
+        cursors = [
+            connection.execute(statements.chosen[kind], {"ids": "{" + ",".join(ids) + "}"}, prepare=True)
+            for kind, ids in chosen.items()
+            if ids
+        ]
+        return {row[0]: row for cursor in cursors for row in cursor.fetchall()}
+
+
+@contextmanager
+def _snapshot(connection: Connection, what: str) -> Iterator[None]:
+    """A read-only transaction, begun by the first pipeline inside, ended without a trace."""
+    with mapped(what):
         try:
-            return _load(connection, project_id, statements)
+            yield
         finally:
             if not connection.closed:
                 connection.rollback()
 
 
-def _load(connection: Connection, project_id: str, statements: Statements) -> ProjectRows:
+def _load(
+    connection: Connection, project_id: str, statements: Statements, queries: Mapping[str, str]
+) -> ProjectRows:
     asked = {"project": project_id}
     with connection.pipeline():
         connection.execute(_BEGIN)
         snapshot = connection.execute(_SNAPSHOT, prepare=True)
-        light = {name: connection.execute(query, asked, prepare=True) for name, query in statements.light.items()}
+        light = {name: connection.execute(query, asked, prepare=True) for name, query in queries.items()}
         edges = connection.execute(statements.edges, asked, prepare=True)
         members = connection.execute(statements.members, asked, prepare=True) if statements.members else None
         rows = {name: cursor.fetchall() for name, cursor in light.items()}
@@ -137,7 +200,7 @@ def _load(connection: Connection, project_id: str, statements: Statements) -> Pr
     return _with_elsewhere(connection, found, statements)
 
 
-def _one(rows: list[tuple[object, ...]], project_id: str) -> tuple[object, ...]:
+def _one(rows: Sequence[Row], project_id: str) -> Row:
     if not rows:
         raise UnknownProject(f"no live project {project_id}; `python -m worker projects` lists those there are")
     return rows[0]

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from foreword import codec, keys
 from foreword.bundle import Content, render
-from foreword.draft import Draft, select
+from foreword.draft import Draft, completed, select
 from foreword.errors import BuildError, ForewordError, UnknownProject
 from foreword.lines import Fitted, fit
 from foreword.rows import ProjectRows, misfits
@@ -20,7 +20,7 @@ from foreword.stamp import Stamp
 from loaders import ledger
 from loaders.handles import handles_for
 from loaders.ledger import Turn
-from loaders.project import load_project
+from loaders.project import load_chosen, survey_project
 from tasks.tools import Tools
 
 
@@ -64,11 +64,13 @@ def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) ->
 
 def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     clock = _Stages()
-    rows = load_project(tools.connection, project_id, tools.statements)
+    with survey_project(tools.connection, project_id, tools.statements) as rows:
+        clock.lap("load")
+        with _named_misfits(rows, tools):
+            draft = draft_of(rows, tools)
+        clock.lap("select")
+        draft = completed(draft, load_chosen(tools.connection, _chosen(draft), tools.statements))
     clock.lap("load")
-    with _named_misfits(rows, tools):
-        draft = draft_of(rows, tools)
-    clock.lap("select")
     handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
     clock.lap("handles")
     content = render(draft, handles, tools.count)
@@ -79,6 +81,15 @@ def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     ledger.finish(tools.connection, project_id, turn, rows.snapshot)
     clock.lap("publish")
     return Built(stamp=stamp, published=published, milliseconds=clock.laps)
+
+
+def _chosen(draft: Draft) -> dict[str, list[str]]:
+    """What the draft shows, by kind, without the project itself."""
+    chosen: dict[str, list[str]] = {}
+    for entity, (kind, _) in draft.by_id.items():
+        if entity != draft.rows.project_id:
+            chosen.setdefault(kind.name, []).append(entity)
+    return chosen
 
 
 def draft_of(rows: ProjectRows, tools: Tools) -> Draft:
@@ -161,5 +172,5 @@ class _Stages:
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.laps[name] = (now - self._last) * 1000
+        self.laps[name] = self.laps.get(name, 0.0) + (now - self._last) * 1000
         self._last = now

@@ -242,6 +242,25 @@ def _random_id(random: Random) -> str:
     return str(UUID(int=random.getrandbits(128), version=4))
 
 
+def a_hostile_project(seed: int, *, each: int = 30, edges: int = 300, kinds: Registry = KINDS) -> ProjectRows:
+    """A project with many hostile rows of every kind, all linked at random."""
+    random = Random(seed)
+    entities = {
+        kind.name: [(_random_id(random), *hostile_cells(kind, random)) for _ in range(each)]
+        for kind in kinds.entities
+    }
+    ends = [PROJECT_ID] * (5 * each) + [row[0] for table in entities.values() for row in table]
+    return ProjectRows(
+        project_id=PROJECT_ID,
+        project=(PROJECT_ID, *hostile_cells(kinds.project, random)),
+        entities=entities,
+        edges=[
+            (_random_id(random), random.choice(ends), "", random.choice(ends), "", random.choice(_SAID))
+            for _ in range(edges)
+        ],
+    )
+
+
 def shuffled(rows: ProjectRows, seed: int) -> ProjectRows:
     """The same rows in another order, kinds, edges and members included."""
     random = Random(seed)
@@ -264,8 +283,8 @@ def a_big_project(
     choices = ("todo", "done", "active", "blocked", "in_progress", "odd", None)
     for number in range(entities):
         kind = KINDS.entities[number % len(KINDS.entities)]
-        said = {"updated_at": f"2026-{1 + number % 12:02}-21 00:00:00+00", "state_key": random.choice(choices)}
-        cells: dict[str, Any] = {name: cell for name, cell in said.items() if name in kind.at}
+        given = {"updated_at": f"2026-{1 + number % 12:02}-21 00:00:00+00", "state_key": random.choice(choices)}
+        cells: dict[str, Any] = {name: cell for name, cell in given.items() if name in kind.at}
         rows[kind.name].append(a_row(kind.name, str(UUID(int=number + 1)), **cells))
     ends = [PROJECT_ID] * (1 + entities // 50) + [row[0] for table in rows.values() for row in table]
     said = (
@@ -283,7 +302,7 @@ def uid(name: str) -> str:
     return str(uuid5(NAMESPACE_OID, name))
 
 
-def a_row(kind: str, entity: str, *, kinds: Registry = KINDS, **cells: Any) -> Row:
+def a_row(kind: str, entity: str, /, *, kinds: Registry = KINDS, **cells: Any) -> Row:
     """A light row in the registry's order. What is not given: a title, a creation time, None."""
     declared = kinds.by_name[kind]
     plain: dict[str, Any] = {declared.label: f"a {kind}", "created_at": "2026-01-01 09:00:00+00"}
@@ -294,28 +313,28 @@ def a_row(kind: str, entity: str, *, kinds: Registry = KINDS, **cells: Any) -> R
     return (entity, *(values.get(field.name) for field in declared.light))
 
 
-def a_task(name: str = "t", **cells: Any) -> Row:
-    return a_row("task", uid(name), **{"state_key": "todo", **cells})
+def a_task(called: str = "t", /, **cells: Any) -> Row:
+    return a_row("task", uid(called), **{"state_key": "todo", **cells})
 
 
-def a_goal(name: str = "g", **cells: Any) -> Row:
-    return a_row("goal", uid(name), **{"state_key": "active", **cells})
+def a_goal(called: str = "g", /, **cells: Any) -> Row:
+    return a_row("goal", uid(called), **{"state_key": "active", **cells})
 
 
-def a_plan(name: str = "p", **cells: Any) -> Row:
-    return a_row("plan", uid(name), **{"state_key": "active", **cells})
+def a_plan(called: str = "p", /, **cells: Any) -> Row:
+    return a_row("plan", uid(called), **{"state_key": "active", **cells})
 
 
-def a_milestone(name: str = "m", **cells: Any) -> Row:
-    return a_row("milestone", uid(name), **{"state_key": "pending", **cells})
+def a_milestone(called: str = "m", /, **cells: Any) -> Row:
+    return a_row("milestone", uid(called), **{"state_key": "pending", **cells})
 
 
-def a_risk(name: str = "r", **cells: Any) -> Row:
-    return a_row("risk", uid(name), **{"state_key": "identified", **cells})
+def a_risk(called: str = "r", /, **cells: Any) -> Row:
+    return a_row("risk", uid(called), **{"state_key": "identified", **cells})
 
 
-def a_document(name: str = "doc", **cells: Any) -> Row:
-    return a_row("document", uid(name), **cells)
+def a_document(called: str = "doc", /, **cells: Any) -> Row:
+    return a_row("document", uid(called), **cells)
 
 
 _edge_numbers = count(1)

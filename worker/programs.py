@@ -76,6 +76,7 @@ class Account:
         owner = directory.lstat().st_uid
         if owner not in {os.geteuid(), self.uid}:
             raise ServerError(f"{directory} belongs to uid {owner}: run as it, or choose another --data-dir")
+        directory.chmod(0o700)
         os.chown(directory, self.owner, -1)
 
     def spawn(self, command: list[str], program: "Program") -> subprocess.Popen[bytes]:

@@ -556,6 +556,7 @@ def test_as_root_the_servers_run_as_nobody_with_no_more_power_than_needed(
     place: Place, closed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.data.mkdir(mode=0o755)
+    (place.data / "run").mkdir(mode=0o755)
     place.root.chmod(0o700 if closed == "the data" else 0o755)
     if closed == "the binaries":
         monkeypatch.setenv("PATH", f"{copy_of_postgres(place.root / 'venv')}:{os.environ['PATH']}")

@@ -137,7 +137,8 @@ def test_a_date_only_due_is_due_on_its_own_day_everywhere(zone: ZoneInfo) -> Non
 
     found = buckets_of(rows, zone)
 
-    assert (found.today, found.overdue) == ({uid("t")}, frozenset())
+    assert found.today == {uid("t")}
+    assert found.overdue == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,8 @@ def test_a_task_that_waits_for_an_open_one_is_blocked_and_the_other_unblocks(rel
 
     found = buckets_of(rows, ZONES[0])
 
-    assert (found.blocked, found.unblocking) == ({uid("waits")}, {uid("first")})
+    assert found.blocked == {uid("waits")}
+    assert found.unblocking == {uid("first")}
     assert found.waits_for == {uid("waits"): (uid("first"),)}
 
 
