@@ -12,7 +12,7 @@ from foreword.buckets import Buckets
 from foreword.draft import Draft
 from foreword.kinds import Kind
 from foreword.light import WIDTHS, Record, after_label, label, record
-from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, Line, shorten
+from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, SMALLEST_BUDGET, Line, shorten, total
 from foreword.selection import admission_order
 from foreword.text import LONGEST_WORD, clean, cut, quote, word
 from foreword.tokens import Counter
@@ -22,11 +22,9 @@ _SECTION = 1 << 40
 
 _HEAD, _CHANGED, _LAST = 0, 8000 * _SECTION, 9000 * _SECTION
 
-_TITLE_TOKENS = 28
+_TITLE_TOKENS = 36
 _FACTS_TOKENS = 40
-_COVERAGE_TOKENS = 106
-"""With these, and counts below a million, the header fits SMALLEST_BUDGET whatever the project holds: what else
-is always printed counts 76 tokens at most."""
+"""With these, and counts below a million, some 100 of SMALLEST_BUDGET are left for the coverage line."""
 
 AFTER_TOKENS = 54
 """Of what follows a title in its line, so that LONGEST_LINE leaves some words to the title."""
@@ -49,10 +47,10 @@ def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str],
     always = [
         write.named(_HEAD, "# project ", name, limit=_TITLE_TOKENS),
         write.plain(_HEAD + 1, write.widest(lambda width: _facts(project, width), _FACTS_TOKENS)),
-        _coverage(draft, write),
         *_standing_headings(draft, write),
         write.plain(_LAST, f"as of {draft.as_of.isoformat()}"),
     ]
+    always.append(_coverage(draft, write, SMALLEST_BUDGET - total(always)))
     early = [*_steps(project, draft, handles, write), *_changed(draft, handles, write)]
     entities = _entity_lines(draft, lights, handles, write)
     standing = write.widest(lambda width: _standing(project, draft, width), AFTER_TOKENS)
@@ -117,15 +115,16 @@ def _facts(project: Record, width: tuple[int, int]) -> str:
     return ", ".join([*(facts or ["state unset"]), span])
 
 
-def _coverage(draft: Draft, write: Writer) -> Line:
-    """How much of each kind is linked. Where the counts are so long that the header would not fit, those go that
-    follow from the others (direct is total less unlinked), then unlinked ones, then kinds.
+def _coverage(draft: Draft, write: Writer, limit: int) -> Line:
+    """How much of each kind is linked, in ``limit`` tokens: what is always printed fits the smallest budget. Where
+    counts are so long that they do not, those go that follow from others (direct is total less unlinked), then
+    the unlinked ones, then kinds.
     """
     for columns in (("total", "direct", "unlinked"), ("total", "unlinked"), ("total",)):
         line = write.plain(_HEAD + 9, _coverage_of(draft, columns))
-        if line.tokens <= _COVERAGE_TOKENS:
+        if line.tokens <= limit:
             return line
-    return write.plain(_HEAD + 9, _coverage_of(draft, ("total",)), _COVERAGE_TOKENS)
+    return write.plain(_HEAD + 9, _coverage_of(draft, ("total",)), limit)
 
 
 def _coverage_of(draft: Draft, columns: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from foreword.reader import TRUSTED, Actor, Context, Reader
 from loaders.catalog import inspect
 from loaders.connection import connect
 from loaders.entity import full_graph, load_entity, resolve
+from prompts.render import project_context
 from tasks.focus import build_focus
 from worker.references import project_ids
 from worker.screen import print_json, say
@@ -25,6 +26,7 @@ from worker.wiring import Services, redis_client, redis_errors, services, tools
     "--budget", type=int, metavar="N", help=f"Tokens of the text, {SMALLEST_BUDGET} to {LARGEST_BUDGET}."
 )
 @click.option("--text", "form", flag_value="text", default="text", help="The text for a prompt (default).")
+@click.option("--prompt", "form", flag_value="prompt", help="The text in its frame for a system prompt.")
 @click.option("--json", "form", flag_value="json", help="The structured bundle with its stamp.")
 @click.option("--graph", "form", flag_value="graph", help="The graph snapshot.")
 @click.option(
@@ -50,7 +52,7 @@ def show(
         if entity is not None:
             context = _focused(settings, found, (project_id, entity), reading, budget, graph=form == "graph")
         else:
-            context = _read(found, project_id, reading, budget, structured=form != "text")
+            context = _read(found, project_id, reading, budget, structured=form in {"json", "graph"})
     _print(context, form, project_id)
 
 
@@ -99,7 +101,7 @@ def _print(context: Context, form: str, project_id: str) -> None:
     elif form == "graph":
         print_json(context.data["graph"])
     else:
-        click.echo(context.text, nl=False)
+        click.echo(project_context(context.text) if form == "prompt" else context.text, nl=False)
         stamp = context.stamp
         say(f"{context.tokens} tokens, {context.status}, generation {stamp.generation}, as of {stamp.as_of}")
 

@@ -1,0 +1,537 @@
+"""One suite over every reader: in memory, over Redis, over Redis with decoded responses, awaited."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+import pytest
+import redis
+import redis.asyncio
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import PROJECT_ID, a_hostile_project, a_project, a_task, projects, rendered, texts, uid
+
+from foreword import AsyncReader, BadBudget, BadInput, Context, NotAMember, Reader, codec, keys, reader, tokens
+from foreword.bundle import Content
+from foreword.lines import fit
+from foreword.memory import MemoryStore
+from foreword.ports import Raw, Store
+from foreword.rows import ProjectRows
+from foreword.stamp import Stamp
+from foreword.store import RedisStore
+
+NOW = 1_795_000_000.0
+MEMBER, STRANGER = uid("member"), uid("stranger")
+ENTITY = uid("t")
+FRESH = Stamp(
+    epoch=1, generation=5, snapshot="10:20:", as_of="2026-11-21", valid_until=NOW + 60, built=NOW, budget=1500
+)
+TTL = 600
+
+
+class Ask(Protocol):
+    """Calls a method of a reader: ``ask("project", PROJECT_ID, actor=MEMBER)``."""
+
+    def __call__(self, method: str, *args: Any, **kwargs: Any) -> Context: ...
+
+
+class House:
+    """A store, and a reader of it."""
+
+    def __init__(self, store: Store, ask: Ask) -> None:
+        self.store = store
+        self.ask = ask
+
+    def publish(self, rows: ProjectRows, stamp: Stamp = FRESH, *members: str) -> Content:
+        """Build and publish a project as a worker does."""
+        content = rendered(rows)
+        text = fit(content.lines, content.always, 1500)
+        fields = codec.encode(
+            content,
+            replace(stamp, tokens=text.tokens),
+            text,
+            [(actor, "viewer") for actor in members or (MEMBER,)],
+        )
+        self.store.publish(keys.project(rows.project_id), stamp.fence, fields, TTL)
+        self.store.add_to_sets([keys.projects_of(actor) for actor in members or (MEMBER,)], rows.project_id)
+        return content
+
+    def publish_focus(self, rows: ProjectRows, stamp: Stamp = FRESH) -> Content:
+        """A focus bundle has the fields of any bundle."""
+        content = rendered(rows)
+        text = fit(content.lines, content.always, 1500)
+        fields = codec.encode(content, replace(stamp, tokens=text.tokens), text)
+        self.store.publish(keys.focus(PROJECT_ID, ENTITY), stamp.fence, fields, TTL)
+        return content
+
+    def spoil(self, key: str, stamp: Stamp, **fields: bytes) -> None:
+        """Put damaged fields where a bundle was."""
+        self.store.publish(key, stamp.fence, fields, TTL)
+
+
+def sync(reader: Reader) -> Ask:
+    def ask(method: str, *args: Any, **kwargs: Any) -> Context:
+        found: Context = getattr(reader, method)(*args, **kwargs)
+        return found
+
+    return ask
+
+
+def awaited(url: str) -> Ask:
+    async def call(method: str, *args: Any, **kwargs: Any) -> Context:
+        async with redis.asyncio.Redis.from_url(url) as client:
+            found: Context = await getattr(AsyncReader(client, clock=lambda: NOW), method)(*args, **kwargs)
+            return found
+
+    return lambda method, *args, **kwargs: asyncio.run(call(method, *args, **kwargs))
+
+
+@pytest.fixture(params=["memory", "redis", "redis, decoded", "redis, awaited"])
+def house(request: pytest.FixtureRequest) -> Iterator[House]:
+    """An empty store and a reader of it whose clock stands at NOW."""
+    if request.param == "memory":
+        store = MemoryStore()
+        yield House(store, sync(Reader.over(store, clock=lambda: NOW)))
+        return
+    url = request.getfixturevalue("redis_url")
+    with redis.Redis.from_url(url, decode_responses=request.param == "redis, decoded") as client:
+        awaits = request.param == "redis, awaited"
+        ask = awaited(url) if awaits else sync(Reader(client, clock=lambda: NOW))
+        yield House(RedisStore(client), ask)
+
+
+# ---- a project
+
+
+@pytest.mark.promise("reader.twins", "reader.members")
+def test_a_member_reads_the_text_its_exact_count_and_its_stamp(house: House) -> None:
+    content = house.publish(a_project(tasks=[a_task("t")]))
+
+    found = house.ask("project", PROJECT_ID, actor=MEMBER)
+
+    text = fit(content.lines, content.always, 1500)
+    assert (found.status, found.text, found.tokens) == ("fresh", text.text, text.tokens)
+    assert found.tokens == tokens.count(found.text)
+    assert found.stamp == replace(FRESH, tokens=text.tokens)
+    assert found
+    assert not found.data
+
+
+@pytest.mark.parametrize("method", ["project", "bundle", "focus"])
+@pytest.mark.promise("reader.members")
+def test_a_stranger_gets_an_error_and_no_data(house: House, method: str) -> None:
+    house.publish(a_project())
+    house.publish_focus(a_project())
+    entity = [ENTITY] if method == "focus" else []
+
+    with pytest.raises(NotAMember, match=STRANGER):
+        house.ask(method, PROJECT_ID, *entity, actor=STRANGER)
+
+
+@pytest.mark.promise("reader.members")
+def test_a_removed_member_is_out_with_the_next_bundle(house: House) -> None:
+    house.publish(a_project(), FRESH, MEMBER, STRANGER)
+    house.publish(a_project(), replace(FRESH, generation=6), MEMBER)
+
+    with pytest.raises(NotAMember):
+        house.ask("project", PROJECT_ID, actor=STRANGER, budget=500)
+    assert house.ask("overview", STRANGER).data == {"projects": []}
+
+
+@pytest.mark.parametrize("method", ["project", "bundle"])
+@pytest.mark.promise("reader.members")
+def test_trusted_reads_without_being_a_member(house: House, method: str) -> None:
+    house.publish(a_project())
+
+    assert house.ask(method, PROJECT_ID, actor=reader.TRUSTED).status == "fresh"
+
+
+@pytest.mark.promise("reader.members")
+def test_nobody_is_trusted_by_leaving_the_actor_out(house: House) -> None:
+    house.publish(a_project())
+
+    for actor in (None, "", "TRUSTED", True):
+        with pytest.raises(BadInput):
+            house.ask("project", PROJECT_ID, actor=actor)
+    with pytest.raises(BadInput):
+        house.ask("overview", reader.TRUSTED)
+
+
+@pytest.mark.parametrize("actor", [MEMBER, STRANGER, reader.TRUSTED], ids=["member", "stranger", "trusted"])
+@pytest.mark.promise("reader.stale")
+def test_what_was_never_built_is_missing_for_anybody(house: House, actor: Any) -> None:
+    for found in (
+        house.ask("project", PROJECT_ID, actor=actor),
+        house.ask("project", PROJECT_ID, actor=actor, budget=500),
+        house.ask("bundle", PROJECT_ID, actor=actor),
+        house.ask("focus", PROJECT_ID, ENTITY, actor=actor),
+    ):
+        assert found == Context("missing")
+        assert not found
+
+
+@pytest.mark.parametrize(("left", "status"), [(60, "fresh"), (0.001, "fresh"), (0, "stale"), (-86400, "stale")])
+@pytest.mark.promise("reader.stale")
+def test_a_bundle_is_stale_from_the_moment_its_dates_stop_being_true(
+    house: House, left: float, status: str
+) -> None:
+    house.publish(a_project(), replace(FRESH, valid_until=NOW + left))
+
+    found = house.ask("project", PROJECT_ID, actor=MEMBER)
+
+    assert found.status == status
+    assert found.text.startswith("# project")
+    assert house.ask("project", PROJECT_ID, actor=MEMBER, budget=300).status == status
+    assert house.ask("bundle", PROJECT_ID, actor=MEMBER).status == status
+    assert house.ask("overview", MEMBER).status == status
+
+
+@pytest.mark.promise("reader.stale", "store.fence")
+def test_a_deleted_project_is_missing_and_a_late_build_cannot_bring_it_back(house: House) -> None:
+    house.publish(a_project())
+    house.publish_focus(a_project(), replace(FRESH, generation=9))
+    gone = replace(FRESH, generation=6, gone=True)
+    house.store.publish(keys.project(PROJECT_ID), gone.fence, codec.tombstone(gone), TTL)
+
+    house.publish(a_project(), replace(FRESH, generation=5))
+
+    for actor in (MEMBER, STRANGER, reader.TRUSTED):
+        assert house.ask("project", PROJECT_ID, actor=actor).status == "missing"
+        assert house.ask("project", PROJECT_ID, actor=actor, budget=500).status == "missing"
+        assert house.ask("bundle", PROJECT_ID, actor=actor).status == "missing"
+        assert house.ask("focus", PROJECT_ID, ENTITY, actor=actor).status == "missing"
+    assert house.ask("overview", MEMBER).data == {"projects": []}
+
+
+@pytest.mark.promise("store.version")
+def test_a_bundle_of_another_version_is_missing(house: House) -> None:
+    line = b"2" + FRESH.line().encode()[1:]
+    house.spoil(
+        keys.project(PROJECT_ID),
+        FRESH,
+        **{"meta": line, "text": line + b"hello\n", "lines": b"[0,[]]", "data": b"{}", f"m:{MEMBER}": b"owner"},
+    )
+
+    assert house.ask("project", PROJECT_ID, actor=MEMBER).status == "missing"
+    assert house.ask("project", PROJECT_ID, actor=MEMBER, budget=500).status == "missing"
+    assert house.ask("bundle", PROJECT_ID, actor=MEMBER).status == "missing"
+    assert house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER).status == "missing"
+
+
+@pytest.mark.promise("lines.budget", "reader.twins")
+def test_any_budget_reads_as_a_fresh_fit(house: House) -> None:
+    content = house.publish(a_hostile_project(3))
+
+    for budget in (250, 251, 400, 999, 1500, 3000, 4000):
+        found = house.ask("project", PROJECT_ID, actor=MEMBER, budget=budget)
+        fitted = fit(content.lines, content.always, budget)
+        assert (found.text, found.tokens) == (fitted.text, fitted.tokens)
+        assert found.tokens == tokens.count(found.text) <= budget
+
+
+@pytest.mark.parametrize("method", ["project", "focus", "overview"])
+@pytest.mark.promise("lines.budget")
+def test_a_budget_below_the_smallest_is_refused(house: House, method: str) -> None:
+    args = {"project": [PROJECT_ID], "focus": [PROJECT_ID, ENTITY], "overview": [MEMBER]}[method]
+    actor = {} if method == "overview" else {"actor": MEMBER}
+
+    with pytest.raises(BadBudget):
+        house.ask(method, *args, budget=249, **actor)
+
+
+@pytest.mark.promise("reader.twins")
+def test_the_structured_bundle_is_what_was_built(house: House) -> None:
+    content = house.publish(a_hostile_project(4))
+
+    found = house.ask("bundle", PROJECT_ID, actor=MEMBER)
+
+    assert found.data == json.loads(json.dumps(content.data, default=dict))
+    assert found.text == fit(content.lines, content.always, 1500).text
+
+
+@given(rows=projects())
+@pytest.mark.promise("reader.twins")
+def test_any_project_reads_as_it_was_built(rows: ProjectRows) -> None:
+    store = MemoryStore()
+    house = House(store, sync(Reader.over(store, clock=lambda: NOW)))
+
+    content = house.publish(rows)
+
+    assert house.ask("bundle", PROJECT_ID, actor=MEMBER).data == json.loads(json.dumps(content.data, default=dict))
+
+
+# ---- damage
+
+DAMAGE = [
+    b"",
+    b"\n",
+    b"null",
+    b"[]",
+    b"{}",
+    b"0",
+    b'"text"',
+    b"[" * 100_000,
+    b"1 0",
+    b"1 0 soon 5 1 1 1500 0 d z s\ntext\n",
+    b"1 0 1e9 many 1 1 1500 0 d z s\ntext\n",
+    b"1 x 1e9 5 1 1 1500 0 d z s\ntext\n",
+    b"[1]",
+    b"[1,2]",
+    b"[0,[[1,null,2]]]",
+    b'[0,[[1,null,"2","x"]]]',
+    b'["0",[[1,null,2,"x"]]]',
+    b'{"relevance":"1"}',
+    b'{"line":"x","tokens":1,"relevance":1,"header":{}}',
+    b'{"header":null}',
+]
+
+
+ALL_READS = ("text", "other budget", "bundle", "focus", "overview")
+READS_OF = {
+    "meta": ("other budget", "focus", "overview"),
+    "text": ("text", "bundle", "focus"),
+    "lines": ("other budget",),
+    "data": ("bundle", "focus"),
+    "head": ("overview",),
+}
+
+
+def every_read(house: House) -> dict[str, Context]:
+    return {
+        "text": house.ask("project", PROJECT_ID, actor=MEMBER),
+        "other budget": house.ask("project", PROJECT_ID, actor=MEMBER, budget=500),
+        "bundle": house.ask("bundle", PROJECT_ID, actor=MEMBER),
+        "focus": house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER),
+        "overview": house.ask("overview", MEMBER),
+    }
+
+
+def published_fields() -> dict[str, bytes]:
+    content = rendered(a_project())
+    return codec.encode(content, FRESH, fit(content.lines, content.always, 1500), [(MEMBER, "owner")])
+
+
+@pytest.mark.parametrize("field", READS_OF)
+@pytest.mark.promise("store.version", "reader.stale")
+def test_a_damaged_field_is_a_miss_for_who_reads_it_and_nothing_to_others(house: House, field: str) -> None:
+    house.store.add_to_sets([keys.projects_of(MEMBER)], PROJECT_ID)
+    damages = [damage for damage in DAMAGE if field != "data" or not damage.startswith(b"{")]
+
+    for generation, damage in enumerate(damages, 1):
+        stamp = replace(FRESH, generation=generation)
+        for key in (keys.project(PROJECT_ID), keys.focus(PROJECT_ID, ENTITY)):
+            house.spoil(key, stamp, **{**published_fields(), field: damage})
+
+        found = every_read(house)
+
+        assert tuple(read for read in ALL_READS if not found[read]) == READS_OF[field], damage[:40]
+        assert all(context.text == "" for context in found.values() if not context)
+
+
+@given(spoilt=st.dictionaries(st.sampled_from([*READS_OF, f"m:{MEMBER}"]), st.binary(max_size=40), max_size=4))
+@pytest.mark.promise("store.version", "reader.stale")
+def test_whatever_a_hash_holds_no_read_crashes(spoilt: dict[str, bytes]) -> None:
+    store = MemoryStore()
+    house = House(store, sync(Reader.over(store, clock=lambda: NOW)))
+    store.add_to_sets([keys.projects_of(MEMBER)], PROJECT_ID)
+    for key in (keys.project(PROJECT_ID), keys.focus(PROJECT_ID, ENTITY)):
+        store.publish(key, FRESH.fence, {**published_fields(), **spoilt}, TTL)
+
+    found = every_read(house)
+
+    assert {read for read in ALL_READS if not found[read]} <= {
+        r for field in spoilt for r in READS_OF.get(field, ())
+    }
+
+
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b"1 0 1e99 5 1 1 1500 0 d z s\n\xff"])
+@pytest.mark.promise("store.version")
+def test_text_that_is_no_utf8_is_a_miss(redis_client: "redis.Redis", damage: bytes) -> None:
+    fields = {"meta": damage, "text": damage, "lines": damage, "data": damage, f"m:{MEMBER}": b"owner"}
+    RedisStore(redis_client).publish(keys.project(PROJECT_ID), (1, 1), fields, TTL)
+    found = Reader(redis_client, clock=lambda: NOW)
+
+    assert not found.project(PROJECT_ID, actor=MEMBER)
+    assert not found.project(PROJECT_ID, actor=MEMBER, budget=500)
+    assert not found.bundle(PROJECT_ID, actor=MEMBER)
+
+
+# ---- ids
+
+
+class Watched(MemoryStore):
+    """A store that remembers which keys were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def read(self, key: str, fields: Any) -> list[Raw]:
+        self.asked += [key, *fields]
+        return super().read(key, fields)
+
+    def set_members(self, key: str) -> set[str]:
+        self.asked.append(key)
+        return super().set_members(key)
+
+
+CALLS: list[Callable[[Reader, str], Context]] = [
+    lambda reader, odd: reader.project(odd, actor=MEMBER),
+    lambda reader, odd: reader.project(PROJECT_ID, actor=odd),
+    lambda reader, odd: reader.bundle(odd, actor=MEMBER),
+    lambda reader, odd: reader.bundle(PROJECT_ID, actor=odd),
+    lambda reader, odd: reader.focus(odd, ENTITY, actor=MEMBER),
+    lambda reader, odd: reader.focus(PROJECT_ID, odd, actor=MEMBER),
+    lambda reader, odd: reader.focus(PROJECT_ID, ENTITY, actor=odd),
+    lambda reader, odd: reader.overview(odd),
+]
+
+odd_ids = st.one_of(
+    texts,
+    st.sampled_from(["*", "fence", "}:project", f"{PROJECT_ID}}}:x", f"{PROJECT_ID}\n", f"m:{MEMBER}", "T7"]),
+    texts.map(lambda text: f"{PROJECT_ID}{text or '.'}"),
+)
+
+
+@given(odd=odd_ids, call=st.sampled_from(CALLS))
+@pytest.mark.promise("reader.members")
+def test_an_id_that_is_no_uuid_is_refused_before_it_reaches_a_key(
+    odd: str, call: Callable[[Reader, str], Context]
+) -> None:
+    store = Watched()
+
+    with pytest.raises(BadInput, match="is no UUID"):
+        call(Reader.over(store), odd)
+    assert store.asked == []
+
+
+@pytest.mark.promise("handles.either", "reader.twins")
+def test_a_uuid_in_another_spelling_is_the_same_id(house: House) -> None:
+    house.publish(a_project())
+
+    found = house.ask("project", f"{{{PROJECT_ID.upper()}}}", actor=MEMBER.replace("-", ""))
+
+    assert found.status == "fresh"
+
+
+# ---- focus
+
+
+@pytest.mark.promise("reader.twins", "reader.members")
+def test_a_focus_bundle_is_read_through_the_projects_membership(house: House) -> None:
+    house.publish(a_project())
+    content = house.publish_focus(a_project(tasks=[a_task("t")]))
+
+    found = house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER)
+
+    assert found.status == "fresh"
+    assert found.data == json.loads(json.dumps(content.data, default=dict))
+    assert found.text == fit(content.lines, content.always, 1500).text
+    smaller = house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER, budget=300)
+    assert smaller.text == fit(content.lines, content.always, 300).text
+    assert smaller.data == found.data
+
+
+@pytest.mark.parametrize(("generation", "status"), [(4, "stale"), (5, "fresh"), (6, "fresh")])
+@pytest.mark.promise("reader.stale")
+def test_a_focus_bundle_older_than_its_projects_is_stale(house: House, generation: int, status: str) -> None:
+    house.publish(a_project())
+    house.publish_focus(a_project(), replace(FRESH, generation=generation))
+
+    assert house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER).status == status
+
+
+# ---- an actor's overview
+
+
+def a_project_called(name: str, state: str = "active") -> ProjectRows:
+    """A project with an id of its own."""
+    rows = a_project(project={"name": name, "state_key": state})
+    return replace(rows, project_id=uid(name), project=(uid(name), *rows.project[1:]))
+
+
+@pytest.mark.promise("reader.overview")
+def test_an_overview_holds_exactly_the_projects_the_actor_may_read_most_relevant_first(house: House) -> None:
+    house.publish(a_project_called("Paused", "paused"))
+    house.publish(a_project_called("Active"))
+    house.publish(a_project_called("Planned", "planning"))
+    house.publish(a_project_called("Done", "completed"))
+    house.publish(a_project_called("Somebody else's"), FRESH, STRANGER)
+    house.store.add_to_sets([keys.projects_of(MEMBER)], uid("Somebody else's"))
+    house.store.add_to_sets([keys.projects_of(MEMBER)], uid("never built"))
+
+    found = house.ask("overview", MEMBER)
+
+    heading, *lines = found.text.splitlines()
+    assert heading == "## projects: 4"
+    assert [line.split('"')[1] for line in lines] == ["Active", "Planned", "Paused", "Done"]
+    assert [project["name"] for project in found.data["projects"]] == ["Active", "Planned", "Paused", "Done"]
+    assert found.tokens == tokens.count(found.text)
+    assert found.status == "fresh"
+
+
+@pytest.mark.promise("reader.overview", "reader.stale")
+def test_an_overview_is_as_stale_as_its_oldest_project(house: House) -> None:
+    house.publish(a_project_called("New"))
+    house.publish(a_project_called("Old"), replace(FRESH, valid_until=NOW - 1))
+
+    found = house.ask("overview", MEMBER)
+
+    assert found.status == "stale"
+    assert found.stamp is not None
+    assert found.stamp.valid_until == NOW - 1
+
+
+@pytest.mark.promise("reader.overview")
+def test_an_actor_without_projects_has_an_empty_overview(house: House) -> None:
+    found = house.ask("overview", MEMBER)
+
+    assert (found.status, found.text, found.tokens) == ("missing", "", 0)
+    assert found.data == {"projects": []}
+
+
+@pytest.mark.promise("reader.overview")
+def test_the_heading_of_an_overview_counts_exactly_for_any_number() -> None:
+    counted = {n: reader._HEADING_TOKENS + -(-len(str(n)) // 3) for n in range(1201)}
+
+    assert counted == {n: tokens.count(f"## projects: {n}\n") for n in range(1201)}
+
+
+@pytest.mark.parametrize("many", [1, 9, 10, 99, 100, 999, 1000, 1200])
+@pytest.mark.parametrize("budget", [250, 1500])
+@pytest.mark.promise("reader.overview", "lines.additive", "lines.budget")
+def test_an_overview_of_any_number_of_hostile_projects_counts_exactly_and_fits(many: int, budget: int) -> None:
+    store = MemoryStore()
+    content = [rendered(a_hostile_project(seed, each=1, edges=0)) for seed in range(20)]
+    for n in range(many):
+        fields = codec.encode(content[n % 20], FRESH, fit([], 0, 250), [(MEMBER, "owner")])
+        store.publish(keys.project(uid(str(n))), FRESH.fence, fields, TTL)
+        store.add_to_sets([keys.projects_of(MEMBER)], uid(str(n)))
+
+    found = Reader.over(store, clock=lambda: NOW).overview(MEMBER, budget=budget)
+
+    assert found.tokens == tokens.count(found.text) <= budget
+    assert found.text.startswith(f"## projects: {many}\n")
+    assert len(found.data["projects"]) == many
+    assert len(found.text.splitlines()) > 1
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=20))
+@pytest.mark.promise("reader.overview")
+def test_projects_stand_by_relevance_then_by_id(relevances: list[int]) -> None:
+    store = MemoryStore()
+    plain = rendered(a_project())
+    for n, relevance in enumerate(relevances):
+        data = {**plain.data, "header": {"id": uid(str(n))}}
+        content = replace(plain, relevance=relevance, data=data)
+        store.publish(
+            keys.project(uid(str(n))), (1, 1), codec.encode(content, FRESH, fit([], 0, 250), [(MEMBER, "x")]), TTL
+        )
+        store.add_to_sets([keys.projects_of(MEMBER)], uid(str(n)))
+
+    found = Reader.over(store, clock=lambda: NOW).overview(MEMBER)
+
+    order = sorted((-relevance, uid(str(n))) for n, relevance in enumerate(relevances))
+    assert [project["id"] for project in found.data["projects"]] == [entity for _, entity in order]
