@@ -131,6 +131,7 @@ def _main(asked: str) -> None:
     database_url, redis_url, project, entities, repeat = json.loads(asked)
     tokens.encoding()
     services = Services(database_url=database_url, redis_url=redis_url, broker_url=redis_url)
+    gc.freeze()  # as a worker does after it has started
     with tools(Settings(as_of=AS_OF), services) as opened:
         found = measure(opened, project, entities, repeat)
     print(json.dumps({name: getattr(found, name) for name in Measured.__slots__}))

@@ -50,6 +50,16 @@ def parse_reference(text: str, kinds: Registry) -> tuple[str, int] | str:
         ) from None
 
 
+def reference_of(text: str) -> str:
+    """An entity as a tool was given it, in canonical form: a UUID, or a handle in capital letters.
+
+    Raises:
+        BadInput: it is neither. Whether the handle is anybody's is not known here.
+    """
+    shouted = str(text).strip().upper()
+    return shouted if _HANDLE.fullmatch(shouted) else uuid_of(text, "entity")
+
+
 def uuid_of(text: str, what: str) -> str:
     """``text`` as a canonical UUID. Only canonical UUIDs ever become part of a Redis key.
 

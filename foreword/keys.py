@@ -1,7 +1,7 @@
 """Names of what is published in Redis. Every key begins ``fw:``, holds the schema version, and has the id of
 its project (or actor) in a hash tag, so that all of one project shares a cluster slot.
 
-Ids are canonical UUIDs by the time they get here (``foreword.handles.uuid_of``), so no id can reach into
+Ids are canonical UUIDs and handles by the time they get here (``foreword.handles``), so no id can reach into
 another's keys.
 """
 
@@ -16,9 +16,9 @@ def project(project_id: str) -> str:
     return f"fw:{SCHEMA}:{{{project_id}}}:project"
 
 
-def focus(project_id: str, entity_id: str) -> str:
-    """The hash of a focus bundle."""
-    return f"fw:{SCHEMA}:{{{project_id}}}:focus:{entity_id}"
+def focus(project_id: str, reference: str) -> str:
+    """The hash of a focus bundle, by the entity's UUID or its handle: it is published under both."""
+    return f"fw:{SCHEMA}:{{{project_id}}}:focus:{reference}"
 
 
 def projects_of(actor_id: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from foreword import codec, keys
 from foreword.errors import NotAMember
-from foreword.handles import uuid_of
+from foreword.handles import reference_of, uuid_of
 from foreword.lines import Line, check_budget, fit
 from foreword.ports import Raw, Store
 from foreword.stamp import Stamp, glance
@@ -118,11 +118,11 @@ def _with_data(found: Context, raw: Raw) -> Context:
     return replace(found, data=data) if found and data is not None else _MISSING
 
 
-def _ask_focus(project_id: str, entity_id: str, actor: Actor, budget: int | None) -> list[Question]:
-    project, entity = uuid_of(project_id, "project"), uuid_of(entity_id, "entity")
+def _ask_focus(project_id: str, entity: str, actor: Actor, budget: int | None) -> list[Question]:
+    project, reference = uuid_of(project_id, "project"), reference_of(entity)
     return [
         _ask(keys.project(project), [keys.META], actor),
-        (keys.focus(project, entity), [*_text_parts(budget), keys.DATA]),
+        (keys.focus(project, reference), [*_text_parts(budget), keys.DATA]),
     ]
 
 
@@ -200,11 +200,11 @@ class Reader:
         answer = self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
         return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
 
-    def focus(self, project_id: str, entity_id: str, *, actor: Actor, budget: int | None = None) -> Context:
-        """The focus bundle of one entity, by UUID: the entity, its relationships, what it is linked to."""
+    def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
+        """The focus bundle of an entity, by handle or UUID: it, its relationships, what it is linked to."""
         if budget is not None:
             check_budget(budget)
-        answers = self._store.read_many(_ask_focus(project_id, entity_id, actor, budget))
+        answers = self._store.read_many(_ask_focus(project_id, entity, actor, budget))
         return _focus(answers, project_id, actor, budget, self._clock())
 
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
@@ -236,11 +236,11 @@ class AsyncReader:
         answer = await self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
         return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
 
-    async def focus(self, project_id: str, entity_id: str, *, actor: Actor, budget: int | None = None) -> Context:
+    async def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
         """See ``Reader.focus``."""
         if budget is not None:
             check_budget(budget)
-        answers = await self._store.read_many(_ask_focus(project_id, entity_id, actor, budget))
+        answers = await self._store.read_many(_ask_focus(project_id, entity, actor, budget))
         return _focus(answers, project_id, actor, budget, self._clock())
 
     async def overview(self, actor: str, *, budget: int = 1500) -> Context:

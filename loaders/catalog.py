@@ -2,6 +2,7 @@
 process starts, so that a missing table is known and no query fails to find it out.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,12 @@ from foreword.errors import SchemaError
 from foreword.kinds import KINDS, Kind, Registry
 from loaders.connection import Connection, mapped
 from loaders.tables import EDGES, LINKING, MEMBERS
+
+_LINKING_READ = {
+    EDGES: {"id", "project_id", "src_kind", "src_id", "dst_kind", "dst_id", "rel"},
+    MEMBERS: {"project_id", "actor_id", "role_key", "removed_at"},
+}
+"""What the loader's statements name of the tables that are no kind."""
 
 _COLUMNS = """
 select c.relname, array_agg(a.attname::text)
@@ -21,7 +28,7 @@ _INDEXED = """
 select c.relname, a.attname::text
 from pg_index i join pg_class c on c.oid = i.indrelid
   join pg_attribute a on a.attrelid = c.oid and a.attnum = i.indkey[0]
-where c.oid = any(select to_regclass(name) from unnest(%s::text[]) name)
+where i.indisvalid and c.oid = any(select to_regclass(name) from unnest(%s::text[]) name)
 """
 
 
@@ -66,7 +73,7 @@ def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
     """Look at the database.
 
     Raises:
-        SchemaError: there is no table of projects or edges, or a table lacks a column of the light records.
+        SchemaError: there is no table of projects or edges, or a table lacks a column that the loader reads.
     """
     tables = [kind.table for kind in kinds.all] + [*LINKING]
     with mapped("looking at the database's tables"):
@@ -75,14 +82,13 @@ def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
     for table in (kinds.project.table, EDGES):
         if table not in columns:
             raise SchemaError(f"the database has no table {table}; run `python -m worker migrate`")
-    lacking = [f"{kind.table}.{name}" for kind in kinds.all for name in _lacking(kind, columns)]
+    read = {kind.table: _read(kind) for kind in kinds.all} | _LINKING_READ
+    lacking = [f"{t}.{name}" for t in read if t in columns for name in sorted(read[t] - columns[t])]
     if lacking:
-        raise SchemaError(
-            f"the database lacks {', '.join(lacking)}; the light records need them (foreword/kinds.py)"
-        )
-    wanted = [(kind.table, "project_id") for kind in kinds.entities] + [
-        (EDGES, "project_id"),
-        (MEMBERS, "project_id"),
+        raise SchemaError(f"the database lacks {', '.join(lacking)}; the loader reads them (foreword/kinds.py)")
+    wanted = [
+        *((kind.table, "id") for kind in kinds.all),
+        *((table, "project_id") for table in read if table != kinds.project.table),
     ]
     return Catalog(
         kinds=kinds,
@@ -92,10 +98,8 @@ def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
     )
 
 
-def _lacking(kind: Kind, columns: Mapping[str, frozenset[str]]) -> list[str]:
-    if kind.table not in columns:
-        return []
+def _read(kind: Kind) -> set[str]:
+    """The columns that the loader's statements name: those of the light record, and the keys."""
     declared = {column.name for column in kind.columns_of()}
-    needed = {field.name for field in kind.light if not field.source} & declared | {"id"}
-    needed |= {field.source.split("->")[0] for field in kind.light if field.source.startswith("props")}
-    return sorted(needed - columns[kind.table])
+    light = " ".join(re.sub(r"'[^']*'", "", field.source) or field.name for field in kind.light)
+    return declared & {"id", "project_id", *re.findall(r"\w+", light)}

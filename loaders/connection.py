@@ -21,8 +21,11 @@ CONNECT_SECONDS = 10
 
 _AS_TEXT = ("uuid", "timestamptz", "timestamp", "date", "numeric", "json", "jsonb")
 
+# A database may have other defaults. Under repeatable read a build that waited for its lock would see what was
+# there before the wait.
 _SESSION = """
 set timezone to 'UTC'; set datestyle to 'ISO, YMD'; set lock_timeout to '30s';
+set default_transaction_isolation to 'read committed';
 set idle_in_transaction_session_timeout to '5min'; set plan_cache_mode to force_generic_plan
 """
 
@@ -35,7 +38,11 @@ def connect(url: str) -> Connection:
     """
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="foreword"
+            url,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="foreword",
+            client_encoding="utf8",  # else an SQL_ASCII database gives bytes where text is meant
         )
         for name in _AS_TEXT:
             connection.adapters.register_loader(name, TextLoader)
@@ -55,7 +62,7 @@ def mapped(what: str) -> Iterator[None]:
 
     Raises:
         Unavailable: the connection was lost, or the server has no room left.
-        SchemaError: a table or column is missing.
+        SchemaError: a table or column is missing, or was altered since a statement was prepared for it.
         BuildError: any other refusal of the database.
     """
     try:
@@ -66,6 +73,8 @@ def mapped(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: PostgreSQL has no room: {_first_line(error)}; nothing was changed") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaError(f"{what}: {_first_line(error)}; run `python -m worker migrate`") from error
+    except errors.FeatureNotSupported as error:  # "cached plan must not change result type"
+        raise SchemaError(f"{what}: a table was altered meanwhile: {_first_line(error)}; try again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Unavailable(f"{what}: PostgreSQL: {_first_line(error)}") from error
     except psycopg.Error as error:

@@ -4,12 +4,15 @@ This is what list and detail tools read when the light form is not enough. Whole
 database, never cached.
 """
 
+import json
+import re
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 import orjson
 
-from foreword.errors import UnknownEntity
+from foreword.errors import BuildError, UnknownEntity
 from foreword.handles import handle, parse_reference
 from foreword.kinds import Kind
 from loaders.catalog import Catalog
@@ -19,6 +22,9 @@ from loaders.tables import EDGES
 
 PAGE = 500
 """Entities, or edges, on a page of the full graph."""
+
+_LONG_NUMBER = re.compile("[0-9]{19}")
+"""Shorter whole numbers have 64 bits, and PostgreSQL writes no exponents."""
 
 _EDGES_OF = f"""
 select id, rel, src_kind, src_id, dst_kind, dst_id from {EDGES}
@@ -37,11 +43,7 @@ def resolve(connection: Connection, project_id: str, reference: str, catalog: Ca
     if entity is not None:
         with mapped(f"looking up {reference}"):
             for kind in catalog.present:
-                found = connection.execute(
-                    f"select 1 from {kind.table} where id = %s and project_id = %s and {catalog.live(kind.table)}",  # noqa: S608
-                    [entity, project_id],
-                ).fetchone()
-                if found is not None:
+                if _row(connection, project_id, kind, entity, catalog, "1") is not None:
                     return kind, entity
     raise UnknownEntity(f"project {project_id} has no live entity {reference!r}")
 
@@ -54,10 +56,7 @@ def load_entity(connection: Connection, project_id: str, reference: str, catalog
     """
     kind, entity = resolve(connection, project_id, reference, catalog)
     with mapped(f"loading {kind.name} {entity}"):
-        row = connection.execute(
-            f"select to_jsonb(t) from {kind.table} t where id = %s and project_id = %s",  # noqa: S608
-            [entity, project_id],
-        ).fetchone()
+        row = _row(connection, project_id, kind, entity, catalog, "to_jsonb(t)")
         edges = connection.execute(_EDGES_OF, {"project": project_id, "id": entity}).fetchall()
     if row is None:
         raise UnknownEntity(f"{kind.name} {entity} was deleted meanwhile")
@@ -65,9 +64,38 @@ def load_entity(connection: Connection, project_id: str, reference: str, catalog
     return {
         "kind": kind.name,
         "handle": handles[entity],
-        "row": orjson.loads(row[0]),
+        "row": _parsed(row[0], f"{kind.name} {entity}"),
         "relationships": [_relationship(edge, entity) for edge in edges],
     }
+
+
+def _row(
+    connection: Connection, project_id: str, kind: Kind, entity: str, catalog: Catalog, what: str
+) -> tuple[Any, ...] | None:
+    query = f"select {what} from {kind.table} t where id = %s and project_id = %s and {catalog.live(kind.table)}"  # noqa: S608
+    return connection.execute(query, [entity, project_id]).fetchone()
+
+
+def _parsed(row: str, what: str) -> Any:
+    """A row from its JSON. PostgreSQL's numbers know no bounds: those that 64 bits do not hold stay text.
+
+    Raises:
+        BuildError: it is nested deeper than anybody reads.
+    """
+    try:
+        if _LONG_NUMBER.search(row) is None:
+            return orjson.loads(row)
+        return json.loads(row, parse_int=_whole, parse_float=_fraction)
+    except (ValueError, RecursionError) as error:
+        raise BuildError(f"{what} cannot be given whole: {error}") from error
+
+
+def _whole(digits: str) -> int | str:
+    return number if len(digits) <= 20 and -(2**63) <= (number := int(digits)) < 2**64 else digits
+
+
+def _fraction(digits: str) -> float | str:
+    return found if isfinite(found := float(digits)) else digits
 
 
 def _relationship(edge: tuple[Any, ...], entity: str) -> dict[str, Any]:
@@ -110,14 +138,17 @@ def _pages(connection: Connection, project_id: str, catalog: Catalog, size: int)
             yield {
                 "kind": kind.name,
                 "entities": [
-                    {"handle": handle(letters[kind.name], n) if n else None, **orjson.loads(row)}
+                    {
+                        "handle": handle(letters[kind.name], n) if n else None,
+                        **_parsed(row, f"a {kind.name} of project {project_id}"),
+                    }
                     for row, n in rows
                 ],
                 "edges": [],
             }
     edges = f"select to_jsonb(t) from {EDGES} t where project_id = %s order by id"  # noqa: S608
     for rows in _batches(connection, edges, project_id, size):
-        yield {"kind": None, "entities": [], "edges": [orjson.loads(row[0]) for row in rows]}
+        yield {"kind": None, "entities": [], "edges": [_parsed(row[0], "an edge") for row in rows]}
 
 
 def _batches(connection: Connection, query: str, project_id: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -139,5 +170,5 @@ def _numbered(pages: Iterator[dict[str, Any]], project_id: str) -> Iterator[dict
         "project_id": project_id,
         "page": max(number, 1),
         "last": True,
-        **(held or {"entities": [], "edges": []}),
+        **(held or {"kind": None, "entities": [], "edges": []}),
     }

@@ -7,17 +7,20 @@ became of it, whoever died in between.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from psycopg import errors
 
 from foreword.errors import BuildError
 from loaders.connection import Connection, mapped
 
-# Ask for builds; every request gets a number above all before it.
+# Ask for builds; every request gets a number above all before it. The number is drawn before the row is locked,
+# so a later one may be there first and stays. In one order, so that two who ask for the same do not deadlock.
 _REQUEST = """
 insert into fw_projects as p (project_id, requested)
-select id, nextval('fw_request') from unnest(%(ids)s::uuid[]) id
-on conflict (project_id) do update set requested = excluded.requested
+select id, nextval('fw_request') from (select distinct id from unnest(%(ids)s::uuid[]) id order by id) asked
+on conflict (project_id) do update set requested = greatest(p.requested, excluded.requested)
 returning project_id, requested
 """
 
@@ -29,7 +32,8 @@ select nextval('fw_generation'), (select value from fw_facts where name = 'epoch
 """
 
 # What follows in the transaction does not wait for the disk: if it is lost in a crash, a build is repeated.
-_UNHURRIED = "set local synchronous_commit to off"
+# SET LOCAL would do the same and leave a warning in the server's log: a pipeline is no transaction block.
+_UNHURRIED = "select set_config('synchronous_commit', 'off', true)"
 
 # A build answered every request up to the one it saw when it began.
 _FINISH = """
@@ -41,10 +45,12 @@ on conflict (project_id) do update set
 where p.generation < excluded.generation
 """
 
-# So did one that failed, with its reason; the last good build stays on record.
+# So did one that failed, with its reason; the last good build stays on record. What a later build has done well,
+# an earlier one that fails late does not spoil.
 _FAIL = """
 insert into fw_projects as p (project_id, finished, error) values (%(project)s::uuid, %(request)s, %(error)s)
 on conflict (project_id) do update set finished = greatest(p.finished, excluded.finished), error = excluded.error
+where p.generation < %(generation)s
 """
 
 # How requests stand.
@@ -88,6 +94,14 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
         BuildError: another build of the project held the lock for the whole lock time-out.
     """
     lock = [_LOCK_CLASS, project_id]
+    begun = _begun(connection, project_id, lock)
+    try:
+        yield begun
+    finally:
+        _unlock(connection, lock)
+
+
+def _begun(connection: Connection, project_id: str, lock: list[Any]) -> Turn:
     with mapped(f"beginning a build of project {project_id}"):
         try:
             with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
@@ -96,11 +110,20 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
                 row = begun.fetchall()[0]
         except errors.LockNotAvailable as error:
             raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
+        except psycopg.Error:  # the lock may be had, and outlives the failure
+            _unlock(connection, lock)
+            raise
+    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3])
+
+
+def _unlock(connection: Connection, lock: list[Any]) -> None:
+    """Give the lock back, however far the build came. Where that cannot be done the session ends, and its lock."""
+    if connection.closed:
+        return
     try:
-        yield Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3])
-    finally:
-        if not connection.closed:
-            connection.execute(_UNLOCK, lock, prepare=True)
+        connection.execute(_UNLOCK, lock, prepare=True)
+    except psycopg.Error:
+        connection.close()
 
 
 def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str) -> None:
@@ -118,7 +141,12 @@ def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str) -
 
 def fail(connection: Connection, project_id: str, turn: Turn, error: str) -> None:
     """Record a build that failed. What was published before stays."""
-    asked = {"project": project_id, "request": turn.request, "error": error[:2000]}
+    asked = {
+        "project": project_id,
+        "request": turn.request,
+        "generation": turn.generation,
+        "error": error[:2000],
+    }
     with mapped(f"recording the failed build of project {project_id}"):
         connection.execute(_FAIL, asked)
 

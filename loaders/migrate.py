@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from psycopg import errors
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from foreword.errors import SchemaError, Unavailable
+from loaders.connection import CONNECT_SECONDS
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _LOCK = 0x464F5245
@@ -31,24 +34,29 @@ def newest() -> str:
     return head
 
 
-def migrate(database_url: str) -> str:
+def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
     """Run what has not been run, one migration at a time under a lock; the revision reached.
 
     Raises:
         Unavailable: the database does not answer, or a lock could not be had.
         SchemaError: a migration was refused; those before it stay, it itself left nothing.
     """
-    engine = create_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
+    engine = create_engine("postgresql+psycopg://", creator=lambda: _connect(database_url), poolclass=NullPool)
     config = _config()
     try:
         with engine.connect() as connection:
-            connection.execute(text(f"set lock_timeout to '{LOCK_SECONDS}s'"))
+            connection.execute(text(f"set lock_timeout to '{round(lock_seconds * 1000)}ms'"))
             connection.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
             connection.commit()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             connection.commit()
     except OperationalError as error:
+        if isinstance(error.orig, errors.LockNotAvailable):
+            raise Unavailable(
+                f"migrating: somebody else held a lock for {lock_seconds:g} s (another migration, or a transaction"
+                " of the application); try again when it has ended"
+            ) from error
         raise Unavailable(f"migrating: PostgreSQL: {_said(error)}") from error
     except DBAPIError as error:
         raise SchemaError(f"migrating: {_said(error)}; the failed step left nothing") from error
@@ -57,9 +65,9 @@ def migrate(database_url: str) -> str:
     return newest()
 
 
-def _sqlalchemy_url(database_url: str) -> str:
-    """Libpq's URL with SQLAlchemy's name for the driver."""
-    return "postgresql+psycopg://" + database_url.partition("://")[2]
+def _connect(database_url: str) -> psycopg.Connection:
+    """By libpq's rules, as everywhere else, not SQLAlchemy's: several hosts, a conninfo string."""
+    return psycopg.connect(database_url, connect_timeout=CONNECT_SECONDS, client_encoding="utf8")
 
 
 def _said(error: DBAPIError) -> str:

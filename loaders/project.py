@@ -14,7 +14,9 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
+    Text,
     bindparam,
+    cast,
     func,
     literal_column,
     select,
@@ -96,10 +98,11 @@ def _light(kind: Kind, table: Table, only: frozenset[str] | None = None) -> Sele
 
 def _cell(field: Field, table: Table) -> ColumnElement[Any]:
     """A light field: the column, or its expression, cut to one character more than is shown, so that the
-    ellipsis can be decided without the rest of the text.
+    ellipsis can be decided without the rest of the text. Adopted databases keep states as enums, which cannot be
+    cut before they are text.
     """
     cell: ColumnElement[Any] = literal_column(field.source) if field.source else table.c[field.name]
-    return cell if field.cut is None else func.left(cell, literal_column(str(field.cut + 1)))
+    return cell if field.cut is None else func.left(cast(cell, Text), literal_column(str(field.cut + 1)))
 
 
 def _edges(metadata: MetaData) -> str:
@@ -168,13 +171,19 @@ def load_chosen(
 
 @contextmanager
 def _snapshot(connection: Connection, what: str) -> Iterator[None]:
-    """A read-only transaction, begun by the first pipeline inside, ended without a trace."""
+    """A read-only transaction, begun by the first pipeline inside.
+
+    Committed where all went well: on a rollback psycopg forgets the statements it has prepared, and preparing them
+    is half of loading a small project. After a failure they are better forgotten: a table may have been altered.
+    """
     with mapped(what):
         try:
             yield
-        finally:
+        except BaseException:
             if not connection.closed:
                 connection.rollback()
+            raise
+        connection.commit()
 
 
 def _load(

@@ -32,5 +32,6 @@ def build_focus(project_id: str, reference: str, tools: Tools, *, with_graph: bo
             data=found.data, lines=found.lines, always=found.always, overview=Line(0, None, 0, ""), relevance=0
         )
         fields = codec.encode(content, stamp, text, (), tools.dumps)
-        tools.store.publish(keys.focus(project_id, entity), stamp.fence, fields, tools.ttl)
+        for name in (entity, handles[entity]):
+            tools.store.publish(keys.focus(project_id, name), stamp.fence, fields, tools.ttl)
     return stamp

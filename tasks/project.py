@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from foreword import codec, keys
 from foreword.bundle import Content, render
 from foreword.draft import Draft, completed, select
-from foreword.errors import BuildError, ForewordError, UnknownProject
+from foreword.errors import BuildError, ForewordError, SchemaError, UnknownProject
 from foreword.lines import Fitted, fit
 from foreword.rows import ProjectRows, misfits
 from foreword.stamp import Stamp
@@ -51,7 +51,7 @@ def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) ->
             return None
         try:
             with _no_collection():  # around the call, so that the rows are gone when collecting begins again
-                return _rebuild(project_id, tools, turn)
+                return _rebuild_again(project_id, tools, turn)
         except UnknownProject as error:
             _bury(project_id, tools, turn)
             ledger.fail(tools.connection, project_id, turn, str(error))
@@ -60,6 +60,16 @@ def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) ->
             if not tools.connection.closed:
                 ledger.fail(tools.connection, project_id, turn, str(error))
             raise
+
+
+def _rebuild_again(project_id: str, tools: Tools, turn: Turn) -> Built:
+    """Once more where the schema did not fit: a table may have been altered since the statements were prepared,
+    and a load that fails forgets them.
+    """
+    try:
+        return _rebuild(project_id, tools, turn)
+    except SchemaError:
+        return _rebuild(project_id, tools, turn)
 
 
 def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:

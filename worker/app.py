@@ -8,19 +8,18 @@ import gc
 import logging
 from typing import Any
 
-import redis
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 from kombu import Exchange, Queue
 
 from foreword import tokens
-from foreword.errors import BadSettings, ForewordError, Unavailable
+from foreword.errors import ForewordError, Unavailable
 from foreword.handles import uuid_of
 from tasks.focus import build_focus
 from tasks.project import rebuild_project
 from worker.process import Process
 from worker.settings import Settings
-from worker.wiring import Services, kombu_url, redis_errors
+from worker.wiring import Services, kombu_url
 
 log = logging.getLogger("foreword.worker")
 
@@ -94,7 +93,6 @@ def _register(app: Celery, process: Process) -> None:
     @worker_init.connect(weak=False)
     def _before_fork(**_: Any) -> None:
         """Load once what all children share: the tokenizer's 86 MB stay shared pages if nothing collects them."""
-        refuse_evicting_broker(services_client(process))
         tokens.encoding()
         gc.freeze()
 
@@ -108,8 +106,8 @@ def _register(app: Celery, process: Process) -> None:
 
 
 def _run(process: Process, job: Any) -> None:
-    """Run a job. An expected error is recorded by the job and logged in one line; the connection it may have
-    broken is opened anew next time.
+    """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be broken,
+    or left in the middle of something, is opened anew next time.
     """
     try:
         job()
@@ -120,27 +118,6 @@ def _run(process: Process, job: Any) -> None:
     except ForewordError as error:
         log.error("job_failed %s", error)  # noqa: TRY400
         raise
-
-
-def services_client(process: Process) -> "redis.Redis":
-    """A short-lived client of the broker."""
-    return redis.Redis.from_url(process.services.broker_url, socket_timeout=10, socket_connect_timeout=5)
-
-
-def refuse_evicting_broker(client: "redis.Redis") -> None:
-    """A broker that may evict keys drops whole queues in silence.
-
-    Raises:
-        BadSettings: the broker has a memory limit and a policy other than noeviction.
-    """
-    with client, redis_errors("checking the broker"):
-        try:
-            found = client.config_get("maxmemory*")
-        except redis.ResponseError:  # a managed Redis keeps CONFIG to itself
-            return
-    policy, limit = found.get("maxmemory-policy", "noeviction"), str(found.get("maxmemory", "0"))
-    if limit != "0" and policy != "noeviction":
-        raise BadSettings(
-            f"the broker evicts keys (maxmemory-policy {policy}): it would drop queues silently; "
-            "set it to noeviction or name another server in FOREWORD_BROKER_URL"
-        )
+    except Exception:  # a bug, or the time limit, which strikes anywhere
+        process.close()
+        raise

@@ -1,9 +1,10 @@
 """The command line: one group, one command a file, one place where errors become messages and exit codes.
 
 Exit codes: 0 done, 1 failed, 2 bad input (nothing was changed), 3 PostgreSQL or Redis does not answer,
-130 interrupted, 143 told to end.
+130 interrupted, 143 told to end, 129 the terminal was closed.
 """
 
+import io
 import os
 import signal
 import sys
@@ -55,25 +56,62 @@ for command in (up, demo, migrate, import_, projects, rebuild, show, work):
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; its exit code."""
-    signal.signal(signal.SIGTERM, _terminated)
+    _listen()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a title that a terminal cannot show is no reason to end
     try:
-        result = cli.main(list(arguments), prog_name="python -m worker", standalone_mode=False)
+        return _run(arguments)
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stopped:
         click.echo("interrupted; nothing half done is left", err=True)
-        return 130
+        # Celery's own command line makes an Abort of what came before Celery listened to signals itself.
+        return next((e.exit_code for e in (stopped, stopped.__cause__) if isinstance(e, Ended)), 130)
     except ForewordError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has enough (a pager, head): not an error, and nothing more to print.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        return _unwritten(error)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    # Not cli.main: it answers for what is answered for above.
+    try:
+        with cli.make_context("python -m worker", list(arguments)) as context:
+            result = cli.invoke(context)
+        sys.stdout.flush()  # a full disk is found out here, and not on the way out
+    except click.exceptions.Exit as left:
+        return left.exit_code
     return result if isinstance(result, int) else 0
 
 
-def _terminated(_signal: int, _frame: object) -> NoReturn:
-    """SIGTERM ends a command as Ctrl-C does: in order."""
-    raise SystemExit(143)
+def _unwritten(error: OSError) -> int:
+    """Standard output that takes no more: whoever read it has enough (a pager, head), or a full disk."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+    if isinstance(error, BrokenPipeError):
+        return 0
+    click.echo(f"error: {error}", err=True)
+    return ForewordError.exit_code
+
+
+class Ended(KeyboardInterrupt):
+    """Told to end. A kind of KeyboardInterrupt, because libraries know how to be interrupted by one: psycopg
+    cancels what the server is doing.
+    """
+
+    exit_code = 0
+
+
+def _listen() -> None:
+    """What ends a process ends a command in order, as Ctrl-C does: SIGTERM, and the terminal that is closed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, _ended)
+
+
+def _ended(number: int, _frame: object) -> NoReturn:
+    ended = Ended()
+    ended.exit_code = 128 + number
+    raise ended

@@ -12,7 +12,7 @@ from celery import Celery
 
 from foreword.errors import ServerError, Unavailable
 from worker.screen import say
-from worker.settings import PREFIX, Settings
+from worker.settings import PREFIX, Settings, to_environment
 from worker.wiring import redis_errors
 
 CHECKOUT = Path(__file__).parents[1]
@@ -31,15 +31,14 @@ def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
 
 def start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
     """A worker as a child process in a session of its own, so that Ctrl-C reaches it only through us."""
-    environment = {**os.environ, f"{PREFIX}DATA_DIR": str(settings.data_dir)}
-    if settings.as_of is not None:
-        environment[f"{PREFIX}AS_OF"] = settings.as_of.isoformat()
+    # These settings and no others: the demo's worker must not find the servers that the user's environment names.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "worker", "work"],
             cwd=CHECKOUT,
-            env=environment,
+            env=inherited | to_environment(settings),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
+import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 
@@ -27,8 +28,16 @@ Done = Callable[[str, str | None], None]
 """Called for each project: its id, and None or its error."""
 
 
-def rebuild(connection: Connection, app: Celery, project_ids: Iterable[str], done: Done) -> None:
-    """Have projects rebuilt by workers; returns when every one is answered.
+def rebuild(
+    connection: Connection,
+    app: Celery,
+    project_ids: Iterable[str],
+    done: Done,
+    *,
+    resend_seconds: float = RESEND_SECONDS,
+) -> None:
+    """Have projects rebuilt by workers; returns when every one is answered. A message that is not answered within
+    ``resend_seconds`` is sent again.
 
     Raises:
         Unavailable: the broker does not take messages, or no worker answers any more.
@@ -43,7 +52,7 @@ def rebuild(connection: Connection, app: Celery, project_ids: Iterable[str], don
         if fresh:
             waiting.update(ledger.request_builds(connection, fresh))
         for project in waiting:
-            if time.monotonic() - sent.get(project, -RESEND_SECONDS) >= RESEND_SECONDS:
+            if time.monotonic() - sent.get(project, -resend_seconds) >= resend_seconds:
                 _send(app, project, queue)
                 sent[project] = time.monotonic()
         for project, error in ledger.answers(connection, waiting).items():
@@ -58,7 +67,7 @@ def rebuild(connection: Connection, app: Celery, project_ids: Iterable[str], don
 def _send(app: Celery, project_id: str, queue: str) -> None:
     try:
         app.send_task(REBUILD, args=[project_id], queue=queue, retry=False)
-    except OperationalError as error:
+    except (OperationalError, redis.RedisError) as error:
         raise Unavailable(
             f"the broker takes no messages: {error}; what was asked for stands in the ledger, run this again"
         ) from error

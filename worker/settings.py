@@ -6,14 +6,17 @@ says what was meant, because a misspelt setting is a default in disguise.
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import platformdirs
+import redis
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from foreword.errors import BadSettings
@@ -33,20 +36,52 @@ def _zone(name: str) -> str:
     return name
 
 
-def _url(*schemes: str) -> AfterValidator:
+def _url(read: Callable[[str], Any], *schemes: str) -> AfterValidator:
+    """A URL that ``read`` can read, which raises where it cannot. What it says then is not passed on: it quotes
+    what it stumbled over, which is often a part of the password.
+    """
+
     def check(url: SecretStr) -> SecretStr:
-        scheme = urlsplit(url.get_secret_value()).scheme
-        if scheme not in schemes:
+        written = url.get_secret_value()
+        if written.partition("://")[0] not in schemes:
+            raise ValueError(f"a URL beginning {' or '.join(f'{s}://' for s in schemes)} is wanted")
+        try:
+            read(written)
+        except (ValueError, TypeError, ProgrammingError):
             raise ValueError(
-                f"a URL beginning {' or '.join(f'{s}://' for s in schemes)} is wanted, not {scheme!r}"
-            )
+                "the URL cannot be read; special characters of a password are written as %XX, a port is a number"
+            ) from None
         return url
 
     return AfterValidator(check)
 
 
-PostgresUrl = Annotated[SecretStr, _url("postgresql", "postgres")]
-RedisUrl = Annotated[SecretStr, _url("redis", "rediss", "unix")]
+def _read_postgres(url: str) -> None:
+    """As libpq reads it, and its ports, which libpq looks at only when it connects."""
+    for port in str(conninfo_to_dict(url).get("port", "")).split(","):
+        int(port or 0)
+
+
+def _read_redis(url: str) -> None:
+    """As redis-py reads it; a connection is made, but not connected, to know that its options exist."""
+    if urlsplit(url).scheme == "unix" and not urlsplit(url).path:
+        raise ValueError("no path of a socket")
+    redis.ConnectionPool.from_url(url).make_connection()
+
+
+PostgresUrl = Annotated[SecretStr, _url(_read_postgres, "postgresql", "postgres")]
+RedisUrl = Annotated[SecretStr, _url(_read_redis, "redis", "rediss", "unix")]
+
+
+def _directory(path: Path) -> Path:
+    """The same place for child processes, wherever they run."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:  # ~somebody whom nobody knows
+        raise ValueError(f"{path}: {error}") from None
+
+
+Directory = Annotated[Path, AfterValidator(_directory)]
 
 
 class Settings(BaseModel):
@@ -63,7 +98,7 @@ class Settings(BaseModel):
     broker_url: RedisUrl | None = Field(
         None, description="Redis for Celery; by default the one of redis_url. It must not evict keys"
     )
-    data_dir: Path = Field(
+    data_dir: Directory = Field(
         default_factory=lambda: platformdirs.user_data_path("foreword"),
         description="where the embedded servers keep their data",
     )
@@ -106,10 +141,23 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     try:
         settings = Settings.model_validate({name: given[name] for name in given.keys() & known})
     except ValidationError as error:
-        problems += [f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors()]
+        problems += [
+            f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
+        ]
     if problems:
         raise BadSettings("; ".join(problems))
     return settings
+
+
+def to_environment(settings: Settings) -> dict[str, str]:
+    """The variables from which ``from_environment`` makes these settings again, secrets included: what a child
+    process is told.
+    """
+    given = ((name, value) for name, value in settings if value is not None)
+    return {
+        f"{PREFIX}{name.upper()}": value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+        for name, value in given
+    }
 
 
 def _unknown(name: str, known: set[str]) -> str:

@@ -1,6 +1,6 @@
 """Wiring: from settings and running servers to connections and tools. Errors of the clients become ours here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo
 
 import orjson
 import redis
+from kombu.exceptions import OperationalError
 
-from foreword.errors import Unavailable
+from foreword.errors import BadSettings, Unavailable
+from foreword.ports import Raw
 from foreword.store import RedisStore
 from loaders.catalog import inspect
 from loaders.connection import Connection, connect
@@ -67,18 +69,64 @@ def redis_client(url: str) -> "redis.Redis":
 
 @contextmanager
 def redis_errors(what: str) -> Iterator[None]:
-    """Errors of redis-py inside become ours.
+    """Errors of redis-py inside, and kombu's of the broker, become ours.
 
     Raises:
         Unavailable: Redis does not answer, or refuses.
     """
     try:
         yield
-    except redis.RedisError as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+    except (redis.ConnectionError, redis.TimeoutError, OperationalError) as error:
         raise Unavailable(
-            f"{what}: Redis does not answer: {said}; is the server running, and FOREWORD_REDIS_URL right?"
+            f"{what}: Redis does not answer: {_first_line(error)}; is the server running, and FOREWORD_REDIS_URL"
+            " (and FOREWORD_BROKER_URL, where it is set) right?"
         ) from error
+    except redis.RedisError as error:
+        raise Unavailable(f"{what}: Redis refuses: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def check_broker(url: str) -> None:
+    """Have it said before any work begins that the broker is down, or may evict: then it drops whole queues in
+    silence.
+
+    Raises:
+        Unavailable: nothing answers.
+        BadSettings: the broker has a memory limit and a policy other than noeviction.
+    """
+    with redis_client(url) as client, redis_errors("checking the broker"):
+        try:
+            found = client.config_get("maxmemory*")
+        except redis.ResponseError:  # a managed Redis keeps CONFIG to itself
+            return
+    policy, limit = found.get("maxmemory-policy", "noeviction"), str(found.get("maxmemory", "0"))
+    if limit != "0" and policy != "noeviction":
+        raise BadSettings(
+            f"the broker evicts keys (maxmemory-policy {policy}): it would drop queues silently; "
+            "set it to noeviction or name another server in FOREWORD_BROKER_URL"
+        )
+
+
+class JobStore(RedisStore):
+    """The store of builders. A build that Redis refuses is a build that failed, and is answered as one."""
+
+    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+        """See ``Store.publish``; raises Unavailable."""
+        with redis_errors("publishing"):
+            return super().publish(key, fence, fields, ttl)
+
+    def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
+        """See ``Store.read``; raises Unavailable."""
+        with redis_errors("reading"):
+            return super().read(key, fields)
+
+    def add_to_sets(self, keys: Iterable[str], member: str) -> None:
+        """See ``Store.add_to_sets``; raises Unavailable."""
+        with redis_errors("publishing"):
+            super().add_to_sets(keys, member)
 
 
 def kombu_url(url: str) -> str:
@@ -107,7 +155,7 @@ def tools_over(settings: Settings, connection: Connection, client: "redis.Redis"
     return Tools(
         connection=connection,
         statements=compile_statements(inspect(connection)),
-        store=RedisStore(client),
+        store=JobStore(client),
         zone=ZoneInfo(settings.zone),
         budget=settings.budget,
         ttl=settings.bundle_days * 86_400,

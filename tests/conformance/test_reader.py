@@ -535,3 +535,21 @@ def test_projects_stand_by_relevance_then_by_id(relevances: list[int]) -> None:
 
     order = sorted((-relevance, uid(str(n))) for n, relevance in enumerate(relevances))
     assert [project["id"] for project in found.data["projects"]] == [entity for _, entity in order]
+
+
+@pytest.mark.promise("handles.either")
+def test_a_focus_bundle_is_read_by_handle_and_by_uuid_alike(redis_client: "redis.Redis") -> None:
+    store = RedisStore(redis_client)
+    line = Stamp(epoch=1, generation=1, valid_until=2e9).line().encode()
+    store.publish(keys.project(PROJECT_ID), (1, 1), {keys.META: line}, 60)
+    for reference in (ENTITY, "T12"):
+        store.publish(
+            keys.focus(PROJECT_ID, reference), (1, 2), {keys.TEXT: line + b"T12\n", keys.DATA: b"{}"}, 60
+        )
+    read = Reader(redis_client, clock=lambda: 1e9)
+
+    texts = {
+        read.focus(PROJECT_ID, reference, actor=reader.TRUSTED).text for reference in (ENTITY, "T12", " t12 ")
+    }
+
+    assert texts == {"T12\n"}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from random import Random
 
 import pytest
@@ -25,7 +26,7 @@ from strategies import (
 from foreword.buckets import Buckets
 from foreword.kinds import KINDS, Kind
 from foreword.rows import ProjectRows, Row
-from foreword.scoring import ranked
+from foreword.scoring import UNLINKED, ranked, slice_of
 
 kinds = st.sampled_from(KINDS.entities)
 
@@ -121,6 +122,27 @@ def test_a_slice_shows_open_before_finished_and_direct_before_unlinked_of_equal_
         for before, after in pairwise(order):
             if found[before] == found[after] >= 20 and not kind.always:
                 assert before in draft.graph.direct or after not in draft.graph.direct
+
+
+@given(projects(most=9), st.integers(1, 5))
+@settings(max_examples=200)
+@pytest.mark.promise("graph.open-first", "build.deterministic")
+def test_a_slice_is_the_beginning_of_a_whole_sort_after_the_deduction(rows: ProjectRows, shown: int) -> None:
+    draft = drafted(rows)
+
+    for declared in KINDS.entities:
+        kind = replace(declared, shown=shown)
+        entities = ranked(kind, rows.entities.get(kind.name, ()), draft.buckets)
+        deducted = [
+            (score - UNLINKED if score >= 20 and not kind.always and i not in draft.graph.direct else score, at, i)
+            for score, at, i, _ in entities
+        ]
+        by_rank = sorted(sorted(sorted(deducted, key=itemgetter(2)), key=itemgetter(1), reverse=True), key=points)
+        assert slice_of(kind, entities, draft.graph.direct) == [i for _, _, i in by_rank[:shown]]
+
+
+def points(entity: tuple[int, str, str]) -> int:
+    return -entity[0]
 
 
 @pytest.mark.promise("build.unlinked")

@@ -14,7 +14,7 @@ from worker.crew import some_worker
 from worker.references import live_projects, project_ids
 from worker.screen import Advance, bar, print_json, say
 from worker.settings import Settings
-from worker.wiring import Services, redis_client, services, tools
+from worker.wiring import Services, check_broker, redis_client, services, tools
 
 Outcomes = dict[str, str | None]
 
@@ -68,7 +68,7 @@ def _by_workers(
         advance(1)
 
     app = create_app(settings, found)
-    redis_client(found.broker_url).close()
+    check_broker(found.broker_url)
     with some_worker(settings, app), connect(found.database_url) as connection:
         dispatch.rebuild(connection, app, wanted, done)
 

@@ -10,7 +10,7 @@ from worker import crew
 from worker.app import create_app
 from worker.screen import say
 from worker.settings import Settings
-from worker.wiring import Services, services
+from worker.wiring import Services, check_broker, redis_client, services
 
 LOOK_SECONDS = 1.0
 PAUSES = (1.0, 2.0, 5.0, 15.0, 30.0)
@@ -25,6 +25,8 @@ def up(settings: Settings) -> None:
     pause = threading.Event()  # an interruptible wait; nobody sets it
     with services(settings) as found:
         migrate(found.database_url)
+        redis_client(found.redis_url).close()
+        check_broker(found.broker_url)
         say("starting a worker")
         child = crew.start(settings, log)
         try:

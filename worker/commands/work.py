@@ -5,7 +5,7 @@ import click
 from foreword.errors import ForewordError
 from worker.app import BRIEFS, EDITS, SWEEP, create_app
 from worker.settings import Settings
-from worker.wiring import redis_client, services, tools
+from worker.wiring import check_broker, services, tools
 
 
 @click.command()
@@ -20,7 +20,7 @@ def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, l
     with services(settings) as found:
         with tools(settings, found):
             pass  # a database that is not migrated, or a dead server, is said now and not in every task
-        redis_client(found.broker_url).close()
+        check_broker(found.broker_url)
         app = create_app(settings, found)
         arguments = [
             "worker",
