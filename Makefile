@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SYNC = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/bootstrap.txt requirements/dev.txt
 
 help:  ## Say what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -18,7 +19,7 @@ $(READY): requirements/bootstrap.txt requirements/dev.txt
 	@echo "setting up $(VENV) (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/bootstrap.txt requirements/dev.txt
+	@$(SYNC) 2>/dev/null || $(SYNC) --system-certs  # behind a proxy with a certificate of its own
 	@touch $@
 
 demo: $(READY)  ## Run the whole thing on sample data and show the result (DATA=dir for another dataset)

@@ -199,8 +199,8 @@ _TWINS = {
 def projects(draw: st.DrawFn, *, kinds: Registry = KINDS, most: int = 5, most_edges: int = 40) -> ProjectRows:
     """A project with any content: hostile cells, and edges with every defect that production has.
 
-    How many rows and which edges are hypothesis's to shrink; cells follow from one number a row, which is ten
-    times faster than drawing each.
+    How many rows and edges there are is hypothesis's to shrink; what they hold follows from one number each, which
+    is ten times faster than drawing it.
     """
     random = Random(draw(st.integers(0, 2**32)))
     cells = st.lists(st.integers(0, 2**24), max_size=most)
@@ -208,34 +208,45 @@ def projects(draw: st.DrawFn, *, kinds: Registry = KINDS, most: int = 5, most_ed
         kind.name: [(_random_id(random), *hostile_cells(kind, Random(number))) for number in draw(cells)]
         for kind in kinds.entities
     }
-    missing, foreign = ([_random_id(random), _random_id(random)] for _ in range(2))
-    ends = [PROJECT_ID] * 3 + [row[0] for table in entities.values() for row in table] + missing + foreign
+    ends = {
+        "entities": [row[0] for table in entities.values() for row in table],
+        "missing": [_random_id(random), _random_id(random)],
+        "foreign": [_random_id(random), _random_id(random)],
+    }
+    edges = st.lists(st.integers(0, 2**24), min_size=most_edges // 2, max_size=most_edges)
     some_absent = draw(st.booleans())
     return ProjectRows(
         project_id=PROJECT_ID,
         project=(PROJECT_ID, *hostile_cells(kinds.project, random)),
         entities={name: table for name, table in entities.items() if table or not some_absent},
-        edges=draw(st.just([]) | _edges_between(ends, random, most_edges)),
-        elsewhere=frozenset(foreign),
+        edges=[edge for number in draw(st.just([]) | edges) for edge in _edges_between(ends, Random(number))],
+        elsewhere=frozenset(ends["foreign"]),
         members=tuple((_random_id(random), role) for role in ("owner", "viewer")),
         absent=tuple(name for name, table in entities.items() if not table and some_absent),
     )
 
 
-@st.composite
-def _edges_between(draw: st.DrawFn, ends: Sequence[str], random: Random, most: int) -> list[Edge]:
-    """Edges between any two of ``ends``, themselves included; copies; twins told the other way round."""
-    end = st.integers(0, len(ends) - 1)
-    said = draw(st.lists(st.tuples(end, st.sampled_from(_SAID), end, st.sampled_from("ootcb")), max_size=most))
-    edges = []
-    for src, rel, dst, how in said:
-        told = [(ends[src], rel, ends[dst])]
-        if how in "cb":
-            told.append(told[0])
-        if how in "tb" and rel in _TWINS:
-            told.append((ends[dst], _TWINS[rel], ends[src]))
-        edges += [(_random_id(random), a, "task", b, "nonsense", name) for a, name, b in told]
-    return edges
+def _edges_between(ends: Mapping[str, Sequence[str]], random: Random) -> list[Edge]:
+    """One thing said of two ends, with the defects that production has: to itself, to the dead, to other
+    projects; said again, or the other way round.
+    """
+    live, defect = [*ends["entities"], PROJECT_ID], random.random()
+    src, rel, dst = random.choice(live), random.choice(_SAID), random.choice(live)
+    if defect < 0.1:
+        dst = src
+    elif defect < 0.2:
+        dst = random.choice(ends["missing"])
+    elif defect < 0.3:
+        dst = random.choice(ends["foreign"])
+    elif defect < 0.6:
+        dst = PROJECT_ID
+    told = [(src, rel, dst) if random.random() < 0.5 else (dst, rel, src)]
+    if random.random() < 0.2:
+        told.append(told[0])
+    if random.random() < 0.3:
+        a, name, b = told[0]
+        told.append((b, _TWINS.get(name, name), a))
+    return [(_random_id(random), a, "task", b, "nonsense", name) for a, name, b in told]
 
 
 def _random_id(random: Random) -> str:

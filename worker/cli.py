@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -23,6 +24,7 @@ from worker.commands.rebuild import rebuild
 from worker.commands.show import show
 from worker.commands.up import up
 from worker.commands.work import work
+from worker.crew import ENDING
 from worker.settings import PREFIX, Settings, from_environment
 
 
@@ -89,7 +91,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _unwritten(error: OSError) -> int:
     """Standard output that takes no more: whoever read it has enough (a pager, head), or a full disk."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+    with suppress(OSError):  # no such thing where it is captured
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
     if isinstance(error, BrokenPipeError):
         return 0
     click.echo(f"error: {error}", err=True)
@@ -106,6 +109,7 @@ class Ended(KeyboardInterrupt):
 
 def _listen() -> None:
     """What ends a process ends a command in order, as Ctrl-C does: SIGTERM, and the terminal that is closed."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # whoever started us may have held them back meanwhile
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, _ended)

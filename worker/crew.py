@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from celery import Celery
@@ -17,20 +18,44 @@ from worker.wiring import redis_errors
 
 CHECKOUT = Path(__file__).parents[1]
 
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What tells a command to end."""
+
 PING_SECONDS = 1.0
-START_PINGS = 60
+START_PING_SECONDS = 0.1
+START_SECONDS = 60
 STOP_SECONDS = 90
 """More than the hard time limit of a task: a warm shutdown waits for what is under way."""
 
 
 def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
     """Whether any worker answers."""
-    with redis_errors("asking for workers"):
-        return bool(app.control.ping(timeout=seconds, limit=1))
+    # A connection of its own for each question, since one that had no answer goes on waiting for it, deaf to the
+    # next; and one that waits no longer than we do, since closing it waits for its wait (a second by default).
+    waits = {"polling_interval": seconds}
+    with (
+        redis_errors("asking for workers"),
+        app.connection_for_write(transport_options=waits) as connection,
+    ):
+        return bool(app.control.ping(timeout=seconds, limit=1, connection=connection))
 
 
-def start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
-    """A worker as a child process in a session of its own, so that Ctrl-C reaches it only through us."""
+@contextmanager
+def child(settings: Settings, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker as a child process for the length of a block, stopped in order at its end."""
+    with ExitStack() as stack:
+        # Interrupted between the birth of a child and our knowing its pid, we could not stop it: signals wait.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        try:
+            born = _start(settings, log)
+            stack.callback(_stop, born)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield born
+
+
+def _start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
+    """In a session of its own, so that Ctrl-C reaches it only through us."""
     # These settings and no others: the demo's worker must not find the servers that the user's environment names.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -46,31 +71,34 @@ def start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
         )
 
 
-def wait_until_ready(app: Celery, child: "subprocess.Popen[bytes]", log: Path) -> None:
+def _stop(worker: "subprocess.Popen[bytes]") -> None:
+    """Warm first. By force when it takes too long, or a second Ctrl-C hurries us: the ledger knows what was asked
+    for, so that nothing is lost by it.
+    """
+    if worker.poll() is not None:
+        return
+    worker.send_signal(signal.SIGTERM)
+    try:
+        worker.wait(STOP_SECONDS)
+    except BaseException as impatience:
+        os.killpg(worker.pid, signal.SIGKILL)  # its session: a child in the middle of a build would go on alone
+        worker.wait()
+        if not isinstance(impatience, subprocess.TimeoutExpired):
+            raise
+
+
+def wait_until_ready(app: Celery, worker: "subprocess.Popen[bytes]", log: Path) -> None:
     """Wait for a worker that was just started.
 
     Raises:
         ServerError: it ended instead, or did not answer in time; with the end of its log.
     """
-    for _ in range(START_PINGS):
-        if answers(app):
+    begun = time.monotonic()
+    while worker.poll() is None and time.monotonic() - begun < START_SECONDS:
+        if answers(app, START_PING_SECONDS):
             return
-        if child.poll() is not None:
-            break
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
     raise ServerError(f"the worker did not start; the end of {log}:\n{tail}")
-
-
-def stop(child: "subprocess.Popen[bytes]") -> None:
-    """Stop a worker: warm first, then by force, by its own pid."""
-    if child.poll() is not None:
-        return
-    child.send_signal(signal.SIGTERM)
-    try:
-        child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
 
 
 @contextmanager
@@ -99,9 +127,6 @@ def own_worker(settings: Settings, app: Celery) -> Iterator[None]:
         ServerError: it did not start.
     """
     log = settings.data_dir / "worker.log"
-    child = start(settings, log)
-    try:
-        wait_until_ready(app, child, log)
+    with child(settings, log) as worker:
+        wait_until_ready(app, worker, log)
         yield
-    finally:
-        stop(child)

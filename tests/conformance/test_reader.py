@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -63,7 +65,8 @@ class House:
         content = rendered(rows)
         text = fit(content.lines, content.always, 1500)
         fields = codec.encode(content, replace(stamp, tokens=text.tokens), text)
-        self.store.publish(keys.focus(PROJECT_ID, ENTITY), stamp.fence, fields, TTL)
+        for reference in (ENTITY, "T1"):
+            self.store.publish(keys.focus(PROJECT_ID, reference), stamp.fence, fields, TTL)
         return content
 
     def spoil(self, key: str, stamp: Stamp, **fields: bytes) -> None:
@@ -377,6 +380,11 @@ class Watched(MemoryStore):
         return super().set_members(key)
 
 
+ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+KEY_OR_FIELD = re.compile(
+    rf"fw:1:{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
+)
+
 CALLS: list[Callable[[Reader, str], Context]] = [
     lambda reader, odd: reader.project(odd, actor=MEMBER),
     lambda reader, odd: reader.project(PROJECT_ID, actor=odd),
@@ -388,23 +396,42 @@ CALLS: list[Callable[[Reader, str], Context]] = [
     lambda reader, odd: reader.overview(odd),
 ]
 
-odd_ids = st.one_of(
-    texts,
-    st.sampled_from(["*", "fence", "}:project", f"{PROJECT_ID}}}:x", f"{PROJECT_ID}\n", f"m:{MEMBER}", "T7"]),
-    texts.map(lambda text: f"{PROJECT_ID}{text or '.'}"),
-)
+ODD_IDS = [
+    "",
+    "*",
+    "fence",
+    "}:project",
+    f"{PROJECT_ID}}}:x",
+    f"{PROJECT_ID}\n",
+    f"m:{MEMBER}",
+    "T7 T8",
+    "T0",
+    "\x00",
+]
 
 
-@given(odd=odd_ids, call=st.sampled_from(CALLS))
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.promise("reader.members")
-def test_an_id_that_is_no_uuid_is_refused_before_it_reaches_a_key(
+def test_an_id_that_is_no_uuid_is_refused_before_it_reaches_a_key(call: Callable[[Reader, str], Context]) -> None:
+    store = Watched()
+
+    for odd in ODD_IDS:
+        with pytest.raises(BadInput, match="is no UUID"):
+            call(Reader.over(store), odd)
+    assert store.asked == []
+
+
+@given(odd=texts | texts.map(lambda text: f"{PROJECT_ID}{text}"), call=st.sampled_from(CALLS))
+@pytest.mark.promise("reader.members")
+def test_nothing_but_canonical_ids_and_handles_ever_reaches_a_key(
     odd: str, call: Callable[[Reader, str], Context]
 ) -> None:
     store = Watched()
 
-    with pytest.raises(BadInput, match="is no UUID"):
+    with suppress(BadInput):
         call(Reader.over(store), odd)
-    assert store.asked == []
+
+    assert [asked for asked in store.asked if not KEY_OR_FIELD.fullmatch(asked)] == []
 
 
 @pytest.mark.promise("handles.either", "reader.twins")
@@ -432,6 +459,15 @@ def test_a_focus_bundle_is_read_through_the_projects_membership(house: House) ->
     smaller = house.ask("focus", PROJECT_ID, ENTITY, actor=MEMBER, budget=300)
     assert smaller.text == fit(content.lines, content.always, 300).text
     assert smaller.data == found.data
+
+
+@pytest.mark.parametrize("reference", ["T1", "t1", " T1 ", ENTITY, ENTITY.upper(), ENTITY.replace("-", "")])
+@pytest.mark.promise("handles.either")
+def test_a_focus_bundle_is_read_by_handle_or_uuid(house: House, reference: str) -> None:
+    house.publish(a_project())
+    house.publish_focus(a_project(tasks=[a_task("t")]))
+
+    assert house.ask("focus", PROJECT_ID, reference, actor=MEMBER).status == "fresh"
 
 
 @pytest.mark.parametrize(("generation", "status"), [(4, "stale"), (5, "fresh"), (6, "fresh")])

@@ -213,6 +213,16 @@ def test_a_task_that_waits_for_an_open_one_is_blocked_and_the_other_unblocks(rel
 
 
 @pytest.mark.promise("build.buckets")
+def test_a_task_that_waits_for_what_is_no_task_is_not_blocked_by_it() -> None:
+    rows = a_project(tasks=[a_task("t")], goals=[a_goal("g")], edges=[an_edge("t", "depends_on", "g")])
+
+    found = buckets_of(rows, ZONES[0])
+
+    assert found.blocked == frozenset()
+    assert found.waits_for == {uid("t"): (uid("g"),)}
+
+
+@pytest.mark.promise("build.buckets")
 def test_one_of_two_blockers_frees_nobody() -> None:
     rows = a_project(
         tasks=[a_task("waits"), a_task("one"), a_task("two")],

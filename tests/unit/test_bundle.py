@@ -534,7 +534,8 @@ def test_the_snapshot_has_the_shape_of_the_light_schema(rows: ProjectRows) -> No
         assert (edge["src_kind"], edge["dst_kind"]) == (kind_of[src], kind_of[dst])
     plurals = {kind.plural for kind in KINDS.entities if kind.name not in rows.absent}
     assert graph["coverage"].keys() == plurals
-    assert graph["omitted"].keys() <= plurals
+    assert graph["omitted"] == {KINDS.by_name[kind].plural: n for kind, n in draft.snapshot.omitted.items()}
+    assert graph["capped_by"] == list(draft.snapshot.capped_by)
 
 
 @given(projects())
@@ -576,6 +577,17 @@ def test_the_context_document_is_in_the_header_whichever_way_its_edge_points(src
     assert content.data["header"]["context_document_id"] == uid("doc")
     assert content.data["header"]["context_document_title"] == "Brief"
     assert "context document DOC1\n" in text_of(content, 1500)
+
+
+@pytest.mark.promise("build.deterministic")
+def test_of_several_context_documents_the_one_with_the_lowest_id_is_taken() -> None:
+    names = [f"doc{n}" for n in range(5)]
+    rows = a_project(
+        documents=[a_document(name) for name in names],
+        edges=[an_edge("project", "has_context_document", name) for name in names],
+    )
+
+    assert rendered(rows).data["header"]["context_document_id"] == min(map(uid, names))
 
 
 @pytest.mark.promise("graph.schema")

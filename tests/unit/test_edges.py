@@ -17,6 +17,7 @@ KINDS = ("project", "task", "goal", "plan", "milestone")
         (("depends_on", "task", "task"), ("blocks", "task", "task")),
         (("blocked_by", "task", "task"), ("blocks", "task", "task")),
         (("achieved_by", "goal", "task"), ("supports_goal", "task", "goal")),
+        (("achieved_by", "goal", "goal"), ("supports_goal", "goal", "goal")),
         (("supports_goal", "goal", "plan"), ("supports_goal", "plan", "goal")),
         (("has_goal", "goal", "project"), ("has_goal", "project", "goal")),
         (("targets_milestone", "milestone", "task"), ("targets_milestone", "task", "milestone")),

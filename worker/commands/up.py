@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 import click
 
@@ -14,34 +15,43 @@ from worker.wiring import Services, check_broker, redis_client, services
 
 LOOK_SECONDS = 1.0
 PAUSES = (1.0, 2.0, 5.0, 15.0, 30.0)
-"""Between restarts of a worker that keeps dying; the last one for ever."""
+"""Between restarts of a worker that keeps dying; the last one for ever. One that lived longer than that begins
+anew."""
 
 
 @click.command()
 @click.pass_obj
 def up(settings: Settings) -> None:
     """Run everything on this machine until Ctrl-C, then stop it in order."""
-    log = settings.data_dir / "worker.log"
-    pause = threading.Event()  # an interruptible wait; nobody sets it
     with services(settings) as found:
         migrate(found.database_url)
         redis_client(found.redis_url).close()
         check_broker(found.broker_url)
-        say("starting a worker")
-        child = crew.start(settings, log)
         try:
-            crew.wait_until_ready(create_app(settings, found), child, log)
-            _announce(settings, found)
-            for deaths in itertools.count():
-                while child.poll() is None:
-                    pause.wait(LOOK_SECONDS)
-                rest = PAUSES[min(deaths, len(PAUSES) - 1)]
-                say(f"the worker ended with {child.returncode}; starting it again in {rest:.0f} s, see {log}")
-                pause.wait(rest)
-                child = crew.start(settings, log)
+            _keep_working(settings, found)
         finally:
-            say("stopping the worker, then the servers")
-            crew.stop(child)
+            say("stopping the servers")
+
+
+def _keep_working(settings: Settings, found: Services) -> None:
+    """A worker, and another one when it ends, for ever."""
+    log = settings.data_dir / "worker.log"
+    pause = threading.Event()  # an interruptible wait; nobody sets it
+    app = create_app(settings, found)
+    deaths = 0
+    for life in itertools.count():
+        begun = time.monotonic()
+        with crew.child(settings, log) as worker:
+            if life == 0:
+                say("starting a worker")
+                crew.wait_until_ready(app, worker, log)
+                _announce(settings, found)
+            while worker.poll() is None:
+                pause.wait(LOOK_SECONDS)
+        deaths = 1 if time.monotonic() - begun > PAUSES[-1] else deaths + 1
+        rest = PAUSES[min(deaths, len(PAUSES)) - 1]
+        say(f"the worker ended with {worker.returncode}; starting it again in {rest:.0f} s, see {log}")
+        pause.wait(rest)
 
 
 def _announce(settings: Settings, found: Services) -> None:
