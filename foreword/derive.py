@@ -122,7 +122,3 @@ class Surroundings:
             elif kind_of[other] == "plan" and rel in {"supports_goal", "has_plan"}:
                 tasks |= self._plan_tasks[other]
         return tasks
-
-    def relations(self, entity: str) -> list[tuple[str, str]]:
-        """(relation, other end) of every live edge of an entity shown, sorted."""
-        return sorted(self._near[entity])

@@ -3,6 +3,7 @@
 Built on demand over a project's draft, with the same records, lines and budgets.
 """
 
+import collections
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from foreword.bundle import graph_json, header
 from foreword.derive import Neighbourhood, Surroundings
 from foreword.draft import Draft, mentions
 from foreword.errors import UnknownEntity
-from foreword.graph import best
+from foreword.graph import Graph, best
 from foreword.kinds import PROJECT, Kind
 from foreword.light import FREE_TEXT, Record, after_label, full_record, label
 from foreword.lines import LONGEST_LINE, Line
@@ -34,7 +35,7 @@ class FocusDraft:
     Attributes:
         base: the project's draft.
         entity: the id in focus.
-        relations: (relation, other id), sorted, the project's own included.
+        relations: (relation, "out" or "in", other id) in canonical form, sorted, the project's own included.
         linked: the linked entities that are described, best first.
         linked_total: how many there are.
         near, by_id: of the entity and of those described.
@@ -43,7 +44,7 @@ class FocusDraft:
 
     base: Draft
     entity: str
-    relations: Sequence[tuple[str, str]]
+    relations: Sequence[tuple[str, str, str]]
     linked: Sequence[str]
     linked_total: int
     near: Mapping[str, Neighbourhood]
@@ -60,9 +61,8 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
     graph, rows, kinds = base.graph, base.rows, base.kinds
     if graph.kind_of.get(entity, PROJECT) == PROJECT:
         raise UnknownEntity(f"project {rows.project_id} has no live entity {entity}")
-    around = Surroundings(graph, [entity], frozenset(), base.buckets.waits_for)
-    relations = around.relations(entity)
-    others = {other for _, other in relations} - {rows.project_id}
+    relations = _relations(graph, entity)
+    others = {other for *_, other in relations} - {rows.project_id}
     scores = [
         rank
         for kind in kinds.entities
@@ -73,7 +73,7 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
     tasks = {row[0] for row in rows.entities.get("task", ())}
     surroundings = Surroundings(graph, shown, frozenset(tasks) - base.buckets.open, base.buckets.waits_for)
     near = {i: surroundings.of(i) for i in shown}
-    wanted = shown | {other for _, other in relations[:MOST_RELATIONS]}
+    wanted = shown | {other for *_, other in relations[:MOST_RELATIONS]}
     wanted |= {i for each, n in near.items() for i in mentions(kinds.by_name[graph.kind_of[each]], n)}
     by_id = _rows(base, wanted | {rows.project_id})
     return FocusDraft(
@@ -86,6 +86,12 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
         by_id=by_id,
         named=sorted((kind.name, i) for i, (kind, _) in by_id.items()),
     )
+
+
+def _relations(graph: Graph, entity: str) -> list[tuple[str, str, str]]:
+    outward = [(rel, "out", dst) for rel, src, dst in graph.edges if src == entity]
+    inward = [(rel, "in", src) for rel, src, dst in graph.edges if dst == entity]
+    return sorted(outward + inward)
 
 
 def _rows(base: Draft, wanted: set[str]) -> dict[str, tuple[Kind, Row]]:
@@ -152,14 +158,20 @@ def _entity(draft: FocusDraft, entity: str, lights: Mapping[str, Record], handle
 
 def _relationships(draft: FocusDraft, handles: Mapping[str, str]) -> Record:
     by_relation: dict[str, int] = {}
-    for rel, _ in draft.relations:
+    for rel, *_ in draft.relations:
         by_relation[rel] = by_relation.get(rel, 0) + 1
     return {
         "total": len(draft.relations),
         "by_relation": by_relation,
         "shown": [
-            {"rel": rel, "id": other, "handle": handles[other], "kind": draft.by_id[other][0].name}
-            for rel, other in draft.relations[:MOST_RELATIONS]
+            {
+                "rel": rel,
+                "direction": direction,
+                "id": other,
+                "handle": handles[other],
+                "kind": draft.by_id[other][0].name,
+            }
+            for rel, direction, other in draft.relations[:MOST_RELATIONS]
         ],
     }
 
@@ -208,14 +220,19 @@ def _texts(draft: FocusDraft, lights: Mapping[str, Record], write: Writer) -> li
 
 
 def _relation_lines(draft: FocusDraft, handles: Mapping[str, str], write: Writer) -> list[Line]:
-    """One line a relation: its name, how many, and the handles at its other ends."""
-    groups: dict[str, list[str]] = {}
-    for rel, other in draft.relations[:MOST_RELATIONS]:
-        groups.setdefault(rel, []).append(handles[other])
-    totals: dict[str, int] = {}
-    for rel, _ in draft.relations:
-        totals[rel] = totals.get(rel, 0) + 1
+    """One line a relation and direction: how many, and the handles at the other ends."""
+    totals = collections.Counter((rel, direction) for rel, direction, _ in draft.relations)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for rel, direction, other in draft.relations[:MOST_RELATIONS]:
+        groups.setdefault((rel, direction), []).append(handles[other])
+    to = {"out": "to", "in": "from"}
     return [
-        write.named(_RELATIONS + n, "relation ", rel, f" {totals[rel]}: {' '.join(found)}", LONGEST_LINE * 4)
-        for n, (rel, found) in enumerate(groups.items())
+        write.named(
+            _RELATIONS + n,
+            "relation ",
+            rel,
+            f" {to[direction]} {totals[rel, direction]}: {' '.join(found)}",
+            LONGEST_LINE * 4,
+        )
+        for n, ((rel, direction), found) in enumerate(groups.items())
     ]

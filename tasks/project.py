@@ -56,10 +56,14 @@ def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) ->
             _bury(project_id, tools, turn)
             ledger.fail(tools.connection, project_id, turn, str(error))
             raise
-        except ForewordError as error:
+        except Exception as error:  # whatever it was: who waits for the build is told, and need not wait on
             if not tools.connection.closed:
-                ledger.fail(tools.connection, project_id, turn, str(error))
+                ledger.fail(tools.connection, project_id, turn, _said(error))
             raise
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, ForewordError) else f"{type(error).__name__}: {error}"
 
 
 def _rebuild_again(project_id: str, tools: Tools, turn: Turn) -> Built:

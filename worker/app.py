@@ -78,12 +78,13 @@ def create_app(settings: Settings, services: Services) -> Celery:
 
 
 def _register(app: Celery, process: Process) -> None:
-    # Unknown arguments are ignored, so that old and new processes can share a queue.
-    @app.task(name=REBUILD)
+    # Unknown arguments are ignored, so that old and new processes can share a queue. Our own errors are logged by
+    # ``_run`` in one line, and not again by Celery with a traceback.
+    @app.task(name=REBUILD, throws=(ForewordError,))
     def rebuild(project_id: str, **_: Any) -> None:
         _run(process, lambda: rebuild_project(uuid_of(project_id, "project"), process.tools(), if_asked=True))
 
-    @app.task(name=FOCUS)
+    @app.task(name=FOCUS, throws=(ForewordError,))
     def focus(project_id: str, reference: str, *, with_graph: bool = False, **_: Any) -> None:
         project = uuid_of(project_id, "project")
         _run(process, lambda: build_focus(project, reference, process.tools(), with_graph=with_graph))

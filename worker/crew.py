@@ -77,6 +77,7 @@ def _stop(worker: "subprocess.Popen[bytes]") -> None:
     """
     if worker.poll() is not None:
         return
+    say("stopping the worker")
     worker.send_signal(signal.SIGTERM)
     try:
         worker.wait(STOP_SECONDS)

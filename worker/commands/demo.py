@@ -11,7 +11,7 @@ from typing import Any
 import click
 import psycopg
 
-from foreword.errors import ForewordError
+from foreword.errors import BadInput, ForewordError
 from foreword.kinds import KINDS
 from foreword.reader import TRUSTED, Actor, Context, Reader
 from loaders.connection import connect
@@ -30,7 +30,7 @@ SAMPLE = CHECKOUT / "samples" / "harbour"
 HOME = CHECKOUT / ".foreword" / "demo"
 
 
-@click.command()
+@click.command(short_help="The whole way once, on sample data")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
@@ -44,6 +44,8 @@ def demo(settings: Settings, *, data: Path) -> int:
     Uses servers of its own in .foreword/demo of the checkout, starts with an empty database each time, and
     leaves nothing running.
     """
+    if not data.is_dir():
+        raise BadInput(f"there is no directory {data}; name one with <table>.jsonl files")
     manifest = read_manifest(data)
     own = settings.model_copy(
         update={
@@ -67,12 +69,12 @@ def demo(settings: Settings, *, data: Path) -> int:
             outcomes = rebuild_projects(own, found, imported.projects)
         with steps.timed("read"):
             contexts = _read(own, found, imported.projects)
-        _show(own, found, imported, contexts)
+        shown = _show(own, found, imported, contexts)
         steps.show()
     problems = [f"{project}: {error}" for project, error in outcomes.items() if error is not None]
     problems += [f"{project}: no bundle to read" for project, context in contexts.items() if not context]
     problems += _disagreements(manifest, contexts)
-    return _verdict(problems)
+    return _verdict(problems, shown)
 
 
 class _Steps:
@@ -133,11 +135,11 @@ def _read(own: Settings, found: Services, projects: tuple[str, ...]) -> dict[str
         return {project: reader.bundle(project, actor=TRUSTED) for project in projects}
 
 
-def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[str, Context]) -> None:
-    """The first project as its first member reads it, and everybody's coverage."""
+def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[str, Context]) -> str:
+    """The largest project as its first member reads it, and everybody's coverage; the handle of the one shown."""
     project = next(iter(sorted(contexts, key=lambda p: -_entities(contexts[p]))), None)
     if project is None or not contexts[project]:
-        return
+        return ""
     context = contexts[project]
     actor = _some_member(found, project)
     with redis_client(found.redis_url) as client:
@@ -154,6 +156,8 @@ def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[
         _print_coverage(contexts[each])
     rows = sum(imported.rows.values())
     click.echo(f"\n{rows} rows imported, {len(contexts)} projects rebuilt")
+    handle: str = context.data["handles"].get(project, project)
+    return handle
 
 
 def _entities(context: Context) -> int:
@@ -191,7 +195,7 @@ def _disagreements(manifest: Manifest, contexts: Mapping[str, Context]) -> list[
     return found
 
 
-def _verdict(problems: list[str]) -> int:
+def _verdict(problems: list[str], shown: str) -> int:
     for problem in problems:
         say(f"failed: {problem}")
     if problems:
@@ -200,7 +204,7 @@ def _verdict(problems: list[str]) -> int:
     command = f"python -m worker --data-dir {here}"
     click.echo("\nnothing is left running. Look further:")
     click.echo(f"  .venv/bin/{command} projects")
-    click.echo(f"  .venv/bin/{command} show PRJ1 --budget 500")
-    click.echo(f"  .venv/bin/{command} show PRJ1 --focus T1")
+    click.echo(f"  .venv/bin/{command} show {shown} --budget 500")
+    click.echo(f"  .venv/bin/{command} show {shown} --focus T1")
     click.echo("  docs/reading.md: reading bundles from your own chat process")
     return 0

@@ -13,7 +13,7 @@ from worker.settings import Settings
 from worker.wiring import Services, services
 
 
-@click.command(name="import")
+@click.command(name="import", short_help="Import JSONL files, all or nothing")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Import what is good and list every row that is not.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was imported as JSON.")

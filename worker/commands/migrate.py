@@ -10,7 +10,7 @@ from worker.settings import Settings
 from worker.wiring import services
 
 
-@click.command()
+@click.command(short_help="Create or update Foreword's tables")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 @click.pass_obj
 def migrate(settings: Settings, *, as_json: bool) -> None:

@@ -19,7 +19,7 @@ where {live} order by p.name, p.id
 _FIELDS = ("id", "handle", "name", "state", "generation", "built", "waiting", "error")
 
 
-@click.command()
+@click.command(short_help="List projects and how they stand")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def projects(settings: Settings, *, as_json: bool) -> None:

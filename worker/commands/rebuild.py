@@ -19,7 +19,7 @@ from worker.wiring import Services, check_broker, redis_client, services, tools
 Outcomes = dict[str, str | None]
 
 
-@click.command()
+@click.command(short_help="Rebuild bundles and follow them")
 @click.argument("projects", nargs=-1, metavar="[PROJECT]...")
 @click.option("--all", "every", is_flag=True, help="Every live project, as a trickle.")
 @click.option("--inline", is_flag=True, help="Build in this process, without Celery (when the broker is down).")

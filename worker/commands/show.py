@@ -19,7 +19,7 @@ from worker.settings import Settings
 from worker.wiring import Services, redis_client, redis_errors, services, tools
 
 
-@click.command()
+@click.command(short_help="Show what a chat reads of a project")
 @click.argument("project")
 @click.option("--focus", metavar="ENTITY", help="The focus bundle of an entity, by handle or UUID.")
 @click.option(
@@ -103,7 +103,8 @@ def _print(context: Context, form: str, project_id: str) -> None:
     else:
         click.echo(project_context(context.text) if form == "prompt" else context.text, nl=False)
         stamp = context.stamp
-        say(f"{context.tokens} tokens, {context.status}, generation {stamp.generation}, as of {stamp.as_of}")
+        status = "fresh" if context.status == "fresh" else f"stale: its dates are of {stamp.as_of}, rebuild it"
+        say(f"{context.tokens} tokens, generation {stamp.generation}, {status}")
 
 
 def _print_full(found: Services, project_id: str, entity: str | None) -> None:

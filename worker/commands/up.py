@@ -19,7 +19,7 @@ PAUSES = (1.0, 2.0, 5.0, 15.0, 30.0)
 anew."""
 
 
-@click.command()
+@click.command(short_help="Run everything in the foreground")
 @click.pass_obj
 def up(settings: Settings) -> None:
     """Run everything on this machine until Ctrl-C, then stop it in order."""
@@ -27,10 +27,7 @@ def up(settings: Settings) -> None:
         migrate(found.database_url)
         redis_client(found.redis_url).close()
         check_broker(found.broker_url)
-        try:
-            _keep_working(settings, found)
-        finally:
-            say("stopping the servers")
+        _keep_working(settings, found)
 
 
 def _keep_working(settings: Settings, found: Services) -> None:

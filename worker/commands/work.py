@@ -8,7 +8,7 @@ from worker.settings import Settings
 from worker.wiring import check_broker, services, tools
 
 
-@click.command()
+@click.command(short_help="Run a Celery worker")
 @click.option(
     "--queue", "queues", multiple=True, type=click.Choice([EDITS, BRIEFS, SWEEP]), help="Only these queues."
 )

@@ -1,0 +1,161 @@
+"""The command line as real processes: run to their end, or started, watched and told to end.
+
+Every process carries a mark in its environment, and so do its children: what a command left running is found by it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+
+CHECKOUT = Path(__file__).parents[1]
+PATIENCE = 60.0
+"""Seconds that a condition may take on a busy machine. Nothing waits this long when all is well."""
+
+_MARK = "FW_TEST_MARK"
+
+
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
+    """Whether the condition comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Running:
+    """A command that runs. What it says is collected as it says it."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._readers = [
+            threading.Thread(target=lines.extend, args=[pipe])
+            for pipe, lines in ((process.stdout, self.out), (process.stderr, self.err))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def children(self) -> list[psutil.Process]:
+        """Its children and theirs."""
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+    @property
+    def worker(self) -> psutil.Process | None:
+        """The worker that it has started."""
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children():
+                if child.cmdline()[-1:] == ["work"]:
+                    return child
+        return None
+
+    def says(self, words: str) -> bool:
+        """Whether it says this, now or soon; False when it ends without."""
+        said = lambda: words in "".join([*self.out, *self.err])  # noqa: E731
+        eventually(lambda: said() or self.process.poll() is not None)
+        return said()
+
+    def tell(self, number: signal.Signals) -> Ended:
+        """Send a signal, and wait for the end."""
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> Ended:
+        """Wait for the end."""
+        code = self.process.wait(PATIENCE)
+        for reader in self._readers:
+            reader.join(PATIENCE)
+        return Ended(code, "".join(self.out), "".join(self.err))
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """``python -m worker`` with an environment of its own, in which nothing is set that the tests have not set."""
+
+    environment: Mapping[str, str]
+    mark: str
+
+    @classmethod
+    def at(cls, home: Path, bytecode: Path, **variables: str) -> "Commands":
+        """Commands of somebody who lives in ``home``; compiled modules are kept in ``bytecode``."""
+        mark = str(uuid4())
+        kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        fixed = {"HOME": str(home), "LANG": "C.UTF-8", "PYTHONPYCACHEPREFIX": str(bytecode), _MARK: mark}
+        return cls(kept | fixed | variables, mark)
+
+    def run(self, *arguments: str, **variables: str) -> Ended:
+        """Run a command to its end."""
+        with self.start(*arguments, **variables) as running:
+            return running.ended()
+
+    @contextmanager
+    def start(self, *arguments: str, **variables: str) -> Iterator[Running]:
+        """Start a command; killed at the end of the block if it still runs."""
+        # A suite that a shell runs in the background ignores SIGINT, and so would the commands.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with ExitStack() as stack:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "worker", *arguments],
+                cwd=CHECKOUT,
+                env={**self.environment, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+            running = Running(process)
+            stack.callback(running.ended)
+            stack.callback(process.kill)
+            yield running
+
+    def left(self, *directories: Path) -> list[str]:
+        """What still runs of these commands, or of servers in these directories."""
+        return [
+            f"{process.pid} {' '.join(process.cmdline())}"
+            for process in psutil.process_iter()
+            if _is_of(process, self.mark, directories)
+        ]
+
+    def kill_left(self, *directories: Path) -> None:
+        """End what a failed test left."""
+        for process in psutil.process_iter():
+            if _is_of(process, self.mark, directories):
+                with suppress(psutil.Error):
+                    process.kill()
+
+
+def _is_of(process: psutil.Process, mark: str, directories: tuple[Path, ...]) -> bool:
+    with suppress(psutil.Error):
+        if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+            return False
+        command = " ".join(process.cmdline())
+        if any(f"{directory}/" in command for directory in directories):
+            return True
+        return process.environ().get(_MARK) == mark
+    return False
