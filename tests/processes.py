@@ -4,13 +4,15 @@ Every process carries a mark in its environment, and so do its children: what a 
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -75,9 +77,11 @@ class Running:
 
     def says(self, words: str) -> bool:
         """Whether it says this, now or soon; False when it ends without."""
-        said = lambda: words in "".join([*self.out, *self.err])  # noqa: E731
-        eventually(lambda: said() or self.process.poll() is not None)
-        return said()
+
+        def said() -> bool:
+            return words in "".join([*self.out, *self.err])
+
+        return eventually(lambda: said() or self.process.poll() is not None) and said()
 
     def tell(self, number: signal.Signals) -> Ended:
         """Send a signal, and wait for the end."""
@@ -94,18 +98,27 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """``python -m worker`` with an environment of its own, in which nothing is set that the tests have not set."""
+    """``python -m worker`` of a user who lives in ``home`` and has nothing set but what the test has set."""
 
+    home: Path
     environment: Mapping[str, str]
     mark: str
 
     @classmethod
-    def at(cls, home: Path, bytecode: Path, **variables: str) -> "Commands":
-        """Commands of somebody who lives in ``home``; compiled modules are kept in ``bytecode``."""
+    @contextmanager
+    def somewhere(cls, bytecode: Path, **variables: str) -> "Iterator[Commands]":
+        """In a new home, with compiled modules kept in ``bytecode``. At the end nothing of them may run."""
         mark = str(uuid4())
+        home = Path(tempfile.mkdtemp(prefix="fw-a-", dir="/tmp"))  # short, for sockets
         kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
         fixed = {"HOME": str(home), "LANG": "C.UTF-8", "PYTHONPYCACHEPREFIX": str(bytecode), _MARK: mark}
-        return cls(kept | fixed | variables, mark)
+        one = cls(home, kept | fixed | variables, mark)
+        try:
+            yield one
+            assert not one.left()
+        finally:
+            one.kill_left()
+            shutil.rmtree(home, ignore_errors=True)
 
     def run(self, *arguments: str, **variables: str) -> Ended:
         """Run a command to its end."""
@@ -117,45 +130,47 @@ class Commands:
         """Start a command; killed at the end of the block if it still runs."""
         # A suite that a shell runs in the background ignores SIGINT, and so would the commands.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with ExitStack() as stack:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "worker", *arguments],
-                cwd=CHECKOUT,
-                env={**self.environment, **variables},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,
-            )
-            running = Running(process)
-            stack.callback(running.ended)
-            stack.callback(process.kill)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "worker", *arguments],
+            cwd=CHECKOUT,
+            env={**self.environment, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        running = Running(process)
+        try:
             yield running
+        finally:
+            process.kill()
+            running.ended()
 
     def left(self, *directories: Path) -> list[str]:
-        """What still runs of these commands, or of servers in these directories."""
-        return [
-            f"{process.pid} {' '.join(process.cmdline())}"
-            for process in psutil.process_iter()
-            if _is_of(process, self.mark, directories)
-        ]
+        """What still runs of these commands, or of servers at home or in other directories."""
+        found = []
+        for process in self._left(directories):
+            with suppress(psutil.Error):
+                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+        return found
 
     def kill_left(self, *directories: Path) -> None:
         """End what a failed test left."""
+        for process in self._left(directories):
+            with suppress(psutil.Error):
+                process.kill()
+
+    def _left(self, directories: tuple[Path, ...]) -> Iterator[psutil.Process]:
+        places = [f"{directory}/" for directory in (self.home, *directories)]
         for process in psutil.process_iter():
-            if _is_of(process, self.mark, directories):
-                with suppress(psutil.Error):
-                    process.kill()
+            with suppress(psutil.Error):
+                if process.pid != os.getpid() and self._owns(process, places):
+                    yield process
 
-
-def _is_of(process: psutil.Process, mark: str, directories: tuple[Path, ...]) -> bool:
-    with suppress(psutil.Error):
-        if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+    def _owns(self, process: psutil.Process, places: list[str]) -> bool:
+        if process.status() == psutil.STATUS_ZOMBIE:
             return False
         command = " ".join(process.cmdline())
-        if any(f"{directory}/" in command for directory in directories):
-            return True
-        return process.environ().get(_MARK) == mark
-    return False
+        return any(place in command for place in places) or process.environ().get(_MARK) == self.mark

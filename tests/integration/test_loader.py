@@ -171,8 +171,8 @@ def created(servers: Addresses, name: str, how: str) -> str:
 
 
 def emptied(connection: Connection) -> None:
-    tables = ", ".join([*(kind.table for kind in KINDS.all), "onto_edges", "onto_project_members", "onto_actors"])
-    connection.execute(f"truncate {tables}".encode())
+    tables = [*(kind.table for kind in KINDS.all), "onto_edges", "onto_project_members", "onto_actors"]
+    connection.execute("; ".join(f"delete from {table}" for table in tables).encode())
 
 
 # ---- one snapshot
