@@ -5,6 +5,9 @@ one. Drawing is safe under concurrency without a lock: whoever loses a number to
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from psycopg import errors
 
 from foreword.errors import BuildError
 from foreword.handles import handle
@@ -51,15 +54,18 @@ def handles_for(
             missing = [(kind, entity) for kind, entity in named if entity not in found]
             if not missing:
                 return found
-            connection.execute(
-                _DRAW,
-                {
-                    "project": project_id,
-                    "ids": [entity for _, entity in missing],
-                    "kinds": [kind for kind, _ in missing],
-                },
-            )
+            _draw(connection, project_id, missing)
     raise BuildError(f"project {project_id}: others kept drawing the same handles; try again")
+
+
+def _draw(connection: Connection, project_id: str, missing: Sequence[tuple[str, str]]) -> None:
+    asked = {
+        "project": project_id,
+        "ids": [entity for _, entity in missing],
+        "kinds": [kind for kind, _ in missing],
+    }
+    with suppress(errors.DeadlockDetected):  # two drawers can want each other's numbers: that is a lost try
+        connection.execute(_DRAW, asked)
 
 
 def _lookup(connection: Connection, project_id: str, ids: Iterable[str], kinds: Registry) -> dict[str, str]:

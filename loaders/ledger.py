@@ -27,8 +27,8 @@ returning project_id, requested
 # What to build and in which order to publish. Under the project's lock.
 _BEGIN = """
 select nextval('fw_generation'), (select value from fw_facts where name = 'epoch'),
-       coalesce((select requested from fw_projects where project_id = %(project)s::uuid), 0),
-       coalesce((select requested > finished from fw_projects where project_id = %(project)s::uuid), false)
+       coalesce(p.requested, 0), coalesce(p.requested > p.finished, false), coalesce(p.entities, 0)
+from (select %(project)s::uuid as project_id) asked left join fw_projects p using (project_id)
 """
 
 # What follows in the transaction does not wait for the disk: if it is lost in a crash, a build is repeated.
@@ -37,11 +37,11 @@ _UNHURRIED = "select set_config('synchronous_commit', 'off', true)"
 
 # A build answered every request up to the one it saw when it began.
 _FINISH = """
-insert into fw_projects as p (project_id, finished, generation, snapshot, built_at, error)
-values (%(project)s::uuid, %(request)s, %(generation)s, %(snapshot)s, now(), null)
+insert into fw_projects as p (project_id, finished, generation, snapshot, entities, built_at, error)
+values (%(project)s::uuid, %(request)s, %(generation)s, %(snapshot)s, %(entities)s, now(), null)
 on conflict (project_id) do update set
   finished = greatest(p.finished, excluded.finished), generation = excluded.generation,
-  snapshot = excluded.snapshot, built_at = excluded.built_at, error = null
+  snapshot = excluded.snapshot, entities = excluded.entities, built_at = excluded.built_at, error = null
 where p.generation < excluded.generation
 """
 
@@ -68,12 +68,14 @@ class Turn:
     """A build's place in the order of publications, and the request it answers.
 
     ``asked`` tells whether that request is still unanswered: a message that came twice finds it answered.
+    ``entities`` is the project's size at its last build, 0 before the first.
     """
 
     epoch: int
     generation: int
     request: int
     asked: bool
+    entities: int
 
 
 def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
@@ -107,13 +109,13 @@ def _begun(connection: Connection, project_id: str, lock: list[Any]) -> Turn:
             with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
                 connection.execute(_LOCK, lock, prepare=True)
                 begun = connection.execute(_BEGIN, {"project": project_id}, prepare=True)
-                row = begun.fetchall()[0]
+            row = begun.fetchall()[0]
         except errors.LockNotAvailable as error:
             raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
         except psycopg.Error:  # the lock may be had, and outlives the failure
             _unlock(connection, lock)
             raise
-    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3])
+    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3], entities=row[4])
 
 
 def _unlock(connection: Connection, lock: list[Any]) -> None:
@@ -126,13 +128,14 @@ def _unlock(connection: Connection, lock: list[Any]) -> None:
         connection.close()
 
 
-def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str) -> None:
+def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str, entities: int) -> None:
     """Record a published build. After the publication, never before: a crash in between only repeats work."""
     asked = {
         "project": project_id,
         "request": turn.request,
         "generation": turn.generation,
         "snapshot": snapshot,
+        "entities": entities,
     }
     with mapped(f"recording the build of project {project_id}"), connection.pipeline():
         connection.execute(_UNHURRIED, prepare=True)

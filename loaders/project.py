@@ -141,8 +141,15 @@ def load_project(connection: Connection, project_id: str, statements: Statements
         UnknownProject: there is no live project of this id.
         BuildError, SchemaError, Unavailable: a statement failed; nothing of the result is usable.
     """
+    with whole_project(connection, project_id, statements) as rows:
+        return rows
+
+
+@contextmanager
+def whole_project(connection: Connection, project_id: str, statements: Statements) -> Iterator[ProjectRows]:
+    """``load_project`` with its snapshot held open. Raises: as ``load_project``."""
     with _snapshot(connection, f"loading project {project_id}"):
-        return _load(connection, project_id, statements, statements.light)
+        yield _load(connection, project_id, statements, statements.light)
 
 
 @contextmanager
@@ -166,7 +173,7 @@ def load_chosen(
             for kind, ids in chosen.items()
             if ids
         ]
-        return {row[0]: row for cursor in cursors for row in cursor.fetchall()}
+    return {row[0]: row for cursor in cursors for row in cursor.fetchall()}
 
 
 @contextmanager
@@ -196,16 +203,17 @@ def _load(
         light = {name: connection.execute(query, asked, prepare=True) for name, query in queries.items()}
         edges = connection.execute(statements.edges, asked, prepare=True)
         members = connection.execute(statements.members, asked, prepare=True) if statements.members else None
-        rows = {name: cursor.fetchall() for name, cursor in light.items()}
-        found = ProjectRows(
-            project_id=project_id,
-            project=_one(rows.pop(PROJECT), project_id),
-            entities=rows,
-            edges=edges.fetchall(),
-            members=tuple(members.fetchall()) if members is not None else (),
-            absent=statements.catalog.absent,
-            snapshot=snapshot.fetchall()[0][0],
-        )
+    # Fetched after the pipeline's end, which brings every result: before it, the first fetch is a round trip more.
+    rows = {name: cursor.fetchall() for name, cursor in light.items()}
+    found = ProjectRows(
+        project_id=project_id,
+        project=_one(rows.pop(PROJECT), project_id),
+        entities=rows,
+        edges=edges.fetchall(),
+        members=tuple(members.fetchall()) if members is not None else (),
+        absent=statements.catalog.absent,
+        snapshot=snapshot.fetchall()[0][0],
+    )
     return _with_elsewhere(connection, found, statements)
 
 

@@ -165,6 +165,7 @@ projects = Table(
     Column("finished", BigInteger, nullable=False, server_default=text("0")),
     Column("generation", BigInteger, nullable=False, server_default=text("0")),
     Column("snapshot", Text, nullable=False, server_default=text("''")),
+    Column("entities", Integer, nullable=False, server_default=text("0")),
     Column("built_at", DateTime(timezone=True)),
     Column("error", Text),
     comment="One row per project: the last request, the last request answered, the last build, its error.",

@@ -20,7 +20,7 @@ from foreword.stamp import Stamp
 from loaders import ledger
 from loaders.handles import handles_for
 from loaders.ledger import Turn
-from loaders.project import load_chosen, survey_project
+from loaders.project import load_chosen, survey_project, whole_project
 from tasks.tools import Tools
 
 
@@ -76,25 +76,40 @@ def _rebuild_again(project_id: str, tools: Tools, turn: Turn) -> Built:
         return _rebuild(project_id, tools, turn)
 
 
+SURVEY_FROM = 1500
+"""Entities at the last build from which a project is surveyed first: below, a second round of small statements
+costs more than the text that it spares (measured: whole 11.2 ms, surveyed 12.6 at 1,000; 18.4 and 15.6 at 2,000).
+"""
+
+
 def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     clock = _Stages()
-    with survey_project(tools.connection, project_id, tools.statements) as rows:
-        clock.lap("load")
-        with _named_misfits(rows, tools):
-            draft = draft_of(rows, tools)
-        clock.lap("select")
-        draft = completed(draft, load_chosen(tools.connection, _chosen(draft), tools.statements))
-    clock.lap("load")
+    draft = _select(project_id, tools, clock, survey=turn.entities >= SURVEY_FROM)
     handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
     clock.lap("handles")
     content = render(draft, handles, tools.count)
     text = fit(content.lines, content.always, tools.budget)
     stamp = stamp_of(draft, turn, tools, text)
     clock.lap("render")
-    published = _publish(content, stamp, text, rows, tools)
-    ledger.finish(tools.connection, project_id, turn, rows.snapshot)
+    published = _publish(content, stamp, text, draft.rows, tools)
+    entities = sum(map(len, draft.rows.entities.values()))
+    ledger.finish(tools.connection, project_id, turn, draft.rows.snapshot, entities)
     clock.lap("publish")
     return Built(stamp=stamp, published=published, milliseconds=clock.laps)
+
+
+def _select(project_id: str, tools: Tools, clock: "_Stages", *, survey: bool) -> Draft:
+    """Load and select: everything light at once, or first what decides, then the light rows of what is shown."""
+    opened = survey_project if survey else whole_project
+    with opened(tools.connection, project_id, tools.statements) as rows:
+        clock.lap("load")
+        with _named_misfits(rows, tools):
+            draft = draft_of(rows, tools)
+        clock.lap("select")
+        if survey:
+            draft = completed(draft, load_chosen(tools.connection, _chosen(draft), tools.statements))
+    clock.lap("load")
+    return draft
 
 
 def _chosen(draft: Draft) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """The command line as real processes: run to their end, or started, watched and told to end.
 
-Every process carries a mark in its environment, and so do its children: what a command left running is found by it.
+Every process carries a mark in its environment, and so do its children: what was left running is found by it.
 """
 
 import os
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 import psutil
@@ -52,9 +53,11 @@ class Running:
         self.process = process
         self.out: list[str] = []
         self.err: list[str] = []
+        assert process.stdout is not None
+        assert process.stderr is not None
         self._readers = [
-            threading.Thread(target=lines.extend, args=[pipe])
-            for pipe, lines in ((process.stdout, self.out), (process.stderr, self.err))
+            threading.Thread(target=_collect, args=each)
+            for each in ((process.stdout, self.out), (process.stderr, self.err))
         ]
         for reader in self._readers:
             reader.start()
@@ -94,6 +97,11 @@ class Running:
         for reader in self._readers:
             reader.join(PATIENCE)
         return Ended(code, "".join(self.out), "".join(self.err))
+
+
+def _collect(pipe: IO[str], lines: list[str]) -> None:
+    with pipe:
+        lines.extend(pipe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 
 import gc
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
@@ -106,12 +107,12 @@ def _register(app: Celery, process: Process) -> None:
         process.close()
 
 
-def _run(process: Process, job: Any) -> None:
+def _run(process: Process, job: Callable[[], object]) -> None:
     """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be broken,
     or left in the middle of something, is opened anew next time.
     """
     try:
-        job()
+        _over_live_connections(process, job)
     except Unavailable as error:
         process.close()
         log.error("job_unavailable %s", error)  # noqa: TRY400 - one line, the cause is in the message
@@ -122,3 +123,14 @@ def _run(process: Process, job: Any) -> None:
     except Exception:  # a bug, or the time limit, which strikes anywhere
         process.close()
         raise
+
+
+def _over_live_connections(process: Process, job: Callable[[], object]) -> None:
+    """A server that restarted while nobody looked is found out by the first job after it: that one is begun anew.
+    It may be, for a job that was answered finds nothing to do.
+    """
+    try:
+        job()
+    except Unavailable:
+        process.close()
+        job()

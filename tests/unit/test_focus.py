@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import a_goal, a_hostile_project, a_plan, a_project, a_task, an_edge, drafted, projects, uid
+from strategies import a_goal, a_hostile_project, a_plan, a_project, a_row, a_task, an_edge, drafted, projects, uid
 
 from foreword import tokens
 from foreword.errors import UnknownEntity
@@ -97,6 +97,17 @@ def test_a_focus_text_is_lines_within_its_budget(rows: ProjectRows, budget: int)
         assert fitted.tokens <= budget
         assert tokens.count(fitted.text) == fitted.tokens
         assert all(map(is_line, fitted.text.splitlines(keepends=True)))
+
+
+@pytest.mark.promise("lines.budget")
+def test_no_detail_of_an_entity_makes_its_focus_too_long() -> None:
+    costly = "\U00012000" * 200  # a cuneiform sign is four tokens
+    decision = a_row("decision", uid("d"), title=costly, outcome=costly, state_key=costly)
+    rows = a_project(decisions=[decision], project={"name": costly})
+
+    content = focused(rows, uid("d"))
+
+    assert fit(content.lines, content.always, 250).tokens <= 250
 
 
 @pytest.mark.promise("lines.budget")

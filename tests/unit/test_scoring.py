@@ -27,6 +27,7 @@ from foreword.buckets import Buckets
 from foreword.kinds import KINDS, Kind
 from foreword.rows import ProjectRows, Row
 from foreword.scoring import UNLINKED, ranked, slice_of
+from foreword.selection import admission_order
 
 kinds = st.sampled_from(KINDS.entities)
 
@@ -177,6 +178,30 @@ def test_a_kind_can_be_counted_without_being_shown() -> None:
 
     assert draft.slices["signal"] == []
     assert draft.coverage["signals"]["total"] == 9
+
+
+@given(projects())
+@pytest.mark.promise("graph.open-first", "build.deterministic")
+def test_lines_are_admitted_once_each_the_best_first_and_open_before_finished(
+    rows: ProjectRows,
+) -> None:
+    draft = drafted(rows)
+
+    order = admission_order(draft.slices, draft.scores)
+
+    assert sorted(order) == sorted(entity for group in draft.slices.values() for entity in group)
+    assert all(draft.scores[group[0]] <= draft.scores[order[0]] for group in draft.slices.values() if group)
+    for group in draft.slices.values():
+        finished = [draft.scores[entity] < 10 for entity in order if entity in group]
+        assert finished == sorted(finished)
+
+
+@pytest.mark.promise("lines.monotone")
+def test_kinds_take_turns_when_lines_are_admitted() -> None:
+    slices = {"task": ["t1", "t2", "t3"], "goal": ["g1", "g2"], "risk": []}
+    scores = {"t1": 100, "t2": 99, "t3": 98, "g1": 97, "g2": 20}
+
+    assert admission_order(slices, scores) == ["t1", "g1", "t2", "t3", "g2"]
 
 
 @pytest.mark.promise("build.buckets")

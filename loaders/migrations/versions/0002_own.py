@@ -36,6 +36,7 @@ CREATE TABLE fw_projects (
     finished BIGINT DEFAULT 0 NOT NULL,
     generation BIGINT DEFAULT 0 NOT NULL,
     snapshot TEXT DEFAULT '' NOT NULL,
+    entities INTEGER DEFAULT 0 NOT NULL,
     built_at TIMESTAMP WITH TIME ZONE,
     error TEXT,
     PRIMARY KEY (project_id)
