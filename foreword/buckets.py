@@ -21,7 +21,7 @@ class Buckets:
     """Sets of entity ids. One entity may be in several.
 
     Attributes:
-        open: every entity that is not finished, of kinds that have a state.
+        open: every entity that is not finished; what has no state never is.
         overdue: open, the local date of its due column before the as-of date.
         today: open, due on the as-of date, or a task starting then and not overdue.
         soon: open, due within the seven days after, or a task starting then.
@@ -183,10 +183,14 @@ def _unblocking(waiting: Mapping[str, set[str]], tasks: set[str]) -> frozenset[s
 
 
 def in_cycles(waiting: Mapping[str, set[str]]) -> set[str]:
-    """Who waits, directly or through others, for itself. Linear in the number of waits (Kosaraju): chains of
-    a hundred thousand tasks exist in tests, and one search a task would take hours there.
+    """Who waits, directly or through others, for itself.
+
+    Linear in the number of waits (Kosaraju): a search for each task would take hours on one long chain of tasks.
     """
-    inner = {who: whom & waiting.keys() for who, whom in waiting.items()}  # who waits for nobody is in none
+    inner, size = dict(waiting), 2 * len(waiting)
+    while 0 < len(inner) <= size // 2:  # who waits for nobody is in none: peeled off so, most projects are done
+        size = len(inner)
+        inner = {who: left for who, whom in inner.items() if (left := whom & inner.keys())}
     back: dict[str, set[str]] = {}
     for who, whom in inner.items():
         for other in whom:
@@ -195,7 +199,7 @@ def in_cycles(waiting: Mapping[str, set[str]]) -> set[str]:
     seen: set[str] = set()
     for who in reversed(_finished(back)):
         component = _reach(who, inner, seen)
-        if len(component) > 1 or who in inner[who]:
+        if len(component) > 1 or who in inner.get(who, ()):
             found.update(component)
     return found
 

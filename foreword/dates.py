@@ -45,9 +45,5 @@ def today(now: datetime, zone: ZoneInfo) -> date:
 
 def next_midnight(day: date, zone: ZoneInfo) -> datetime:
     """The first instant after ``day`` in ``zone``, in UTC, also where midnight itself is skipped."""
-    morrow = datetime.combine(day + timedelta(days=1), time(), tzinfo=zone)
-    # In a gap at midnight (Santiago) fold=0 maps to the instant before; the date begins where the gap ends.
-    instant = morrow.astimezone(UTC)
-    while instant.astimezone(zone).date() <= day:
-        instant += timedelta(minutes=15)
-    return instant
+    # fold=0 reads a midnight that is skipped (Santiago) with the offset before the gap: where the gap ends.
+    return datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).astimezone(UTC)

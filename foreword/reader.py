@@ -188,7 +188,7 @@ class Reader:
         return reader
 
     def project(self, project_id: str, *, actor: Actor, budget: int | None = None) -> Context:
-        """A project's text: at the budget it was built for, or at another between 250 and 4,000 tokens."""
+        """A project's text: at the budget it was built for, or at another, from 250 up (it has lines for 3000)."""
         if budget is not None:
             check_budget(budget)
         answer = self._store.read(*_ask_project(project_id, actor, budget))

@@ -9,7 +9,7 @@ from loaders import ledger
 from loaders.entity import resolve
 from loaders.handles import handles_for
 from loaders.project import load_project
-from tasks.project import draft_of, stamp_of
+from tasks.project import draft_of, named_misfits, stamp_of
 from tasks.tools import Tools
 
 
@@ -25,7 +25,8 @@ def build_focus(project_id: str, reference: str, tools: Tools, *, with_graph: bo
         _, entity = resolve(tools.connection, project_id, reference, tools.statements.catalog)
         draft = select_focus(draft_of(rows, tools), entity)
         handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
-        found = render_focus(draft, handles, tools.count, with_graph=with_graph)
+        with named_misfits(rows, tools):
+            found = render_focus(draft, handles, tools.count, with_graph=with_graph)
         text = fit(found.lines, found.always, tools.budget)
         stamp = stamp_of(draft.base, turn, tools, text)
         content = Content(

@@ -87,7 +87,8 @@ def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     draft = _select(project_id, tools, clock, survey=turn.entities >= SURVEY_FROM)
     handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
     clock.lap("handles")
-    content = render(draft, handles, tools.count)
+    with named_misfits(draft.rows, tools):
+        content = render(draft, handles, tools.count)
     text = fit(content.lines, content.always, tools.budget)
     stamp = stamp_of(draft, turn, tools, text)
     clock.lap("render")
@@ -103,8 +104,7 @@ def _select(project_id: str, tools: Tools, clock: "_Stages", *, survey: bool) ->
     opened = survey_project if survey else whole_project
     with opened(tools.connection, project_id, tools.statements) as rows:
         clock.lap("load")
-        with _named_misfits(rows, tools):
-            draft = draft_of(rows, tools)
+        draft = draft_of(rows, tools)
         clock.lap("select")
         if survey:
             draft = completed(draft, load_chosen(tools.connection, _chosen(draft), tools.statements))
@@ -124,7 +124,8 @@ def _chosen(draft: Draft) -> dict[str, list[str]]:
 def draft_of(rows: ProjectRows, tools: Tools) -> Draft:
     """What the project's bundle shows today, in its own zone."""
     zone = zone_of(rows, tools)
-    return select(rows, as_of=tools.today(zone), zone=zone, kinds=tools.kinds)
+    with named_misfits(rows, tools):
+        return select(rows, as_of=tools.today(zone), zone=zone, kinds=tools.kinds)
 
 
 def zone_of(rows: ProjectRows, tools: Tools) -> ZoneInfo:
@@ -170,7 +171,7 @@ def _bury(project_id: str, tools: Tools, turn: Turn) -> None:
 
 
 @contextmanager
-def _named_misfits(rows: ProjectRows, tools: Tools) -> Iterator[None]:
+def named_misfits(rows: ProjectRows, tools: Tools) -> Iterator[None]:
     """A build that stumbles over a row says which one."""
     try:
         yield

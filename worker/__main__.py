@@ -2,7 +2,16 @@
 
 import sys
 
-from worker.cli import main
+
+def run() -> int:
+    """The exit code; also of a Ctrl-C while everything is still being imported, which takes most of a second."""
+    try:
+        from worker.cli import main
+
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:
+        return 130
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run())

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import psutil
 from celery import Celery
 
 from foreword.errors import ServerError, Unavailable
@@ -26,6 +27,9 @@ START_PING_SECONDS = 0.1
 START_SECONDS = 60
 STOP_SECONDS = 90
 """More than the hard time limit of a task: a warm shutdown waits for what is under way."""
+
+END_SECONDS = 5
+"""For killed processes to be gone."""
 
 
 def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
@@ -81,11 +85,24 @@ def _stop(worker: "subprocess.Popen[bytes]") -> None:
     worker.send_signal(signal.SIGTERM)
     try:
         worker.wait(STOP_SECONDS)
-    except BaseException as impatience:
-        os.killpg(worker.pid, signal.SIGKILL)  # its session: a child in the middle of a build would go on alone
-        worker.wait()
-        if not isinstance(impatience, subprocess.TimeoutExpired):
-            raise
+    except subprocess.TimeoutExpired:
+        _end(worker)
+    except BaseException:
+        _end(worker)
+        raise
+
+
+def _end(worker: "subprocess.Popen[bytes]") -> None:
+    """End a worker at once, and what it has forked: in the middle of a build that would go on alone, and its hold
+    on the embedded servers would keep us from stopping them.
+    """
+    if worker.poll() is not None:
+        return
+    with suppress(psutil.Error):
+        family = psutil.Process(worker.pid).children(recursive=True)
+        os.killpg(worker.pid, signal.SIGKILL)
+        psutil.wait_procs(family, END_SECONDS)
+    worker.wait()
 
 
 def wait_until_ready(app: Celery, worker: "subprocess.Popen[bytes]", log: Path) -> None:

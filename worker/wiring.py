@@ -76,7 +76,7 @@ def redis_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (redis.ConnectionError, redis.TimeoutError, OperationalError) as error:
+    except (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OperationalError) as error:
         raise Unavailable(
             f"{what}: Redis does not answer: {_first_line(error)}; is the server running, and FOREWORD_REDIS_URL"
             " (and FOREWORD_BROKER_URL, where it is set) right?"

@@ -263,6 +263,16 @@ def test_those_in_cycles_are_those_who_wait_for_themselves(waiting: dict[str, se
     assert in_cycles(waiting) == {task for task in waiting if circular(task, waits)}
 
 
+@pytest.mark.parametrize("length", [1, 2, 9, 40, 30_000])
+@pytest.mark.promise("build.buckets", "graph.total")
+def test_a_chain_of_any_length_is_no_cycle_until_it_is_closed(length: int) -> None:
+    chain = {str(n): {str(n + 1)} for n in range(length)}
+
+    assert in_cycles(chain) == set()
+    assert in_cycles({**chain, str(length): {"0"}}) == {str(n) for n in range(length + 1)}
+    assert in_cycles({**chain, str(length): {str(length)}}) == {str(length)}
+
+
 @pytest.mark.parametrize("day", [date.min, date.min + timedelta(days=1), date.max - WEEK, date.max])
 @pytest.mark.promise("graph.total")
 def test_the_first_and_last_days_of_the_calendar_have_buckets(day: date) -> None:

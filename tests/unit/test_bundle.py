@@ -330,6 +330,29 @@ def test_the_header_fits_the_smallest_budget_whatever_the_counts_and_names() -> 
         assert "insights 999999" in fitted.text
 
 
+@pytest.mark.promise("lines.budget", "build.kind")
+def test_a_registry_of_thirty_kinds_with_huge_counts_still_fits_the_smallest_budget() -> None:
+    risk = KINDS.by_name["risk"]
+    more = [
+        replace(
+            risk,
+            name=f"thing{letter}",
+            plural=f"things{letter}",
+            table=f"onto_things_{letter}",
+            handle=f"X{letter}",
+        )
+        for letter in "ABCDEFGHIJKLMNOPQRS"
+    ]
+    kinds = KINDS.extended(*more)
+    huge = with_huge_counts(drafted(a_project(kinds=kinds), kinds=kinds))
+
+    content = render(huge, handles_of(huge), count)
+
+    fitted = fit(content.lines, content.always, 250)
+    assert fitted.tokens == count(fitted.text) <= 250
+    assert next(line for line in fitted.text.splitlines() if line.startswith("total: ")).endswith("…")
+
+
 @pytest.mark.parametrize(
     "char", ["\U00010000", "\u0bb9", "\ufdfa", "\u26f7", "\U0001f9d1\u200d", "x ", "\U0010ffff"]
 )
@@ -701,9 +724,12 @@ def test_a_hundred_thousand_entities_and_edges_build() -> None:
 
     fitted = fit(content.lines, content.always, 1500)
     assert count(fitted.text) == fitted.tokens <= 1500
-    assert len(content.data["graph"]["nodes"]) == 60
-    assert len(content.data["graph"]["edges"]) <= 80
-    assert sum(counts["total"] for counts in content.data["coverage"]["kinds"].values()) == 100_000
+    graph, coverage = content.data["graph"], content.data["coverage"]["kinds"]
+    assert len(graph["nodes"]) == 60
+    assert len(graph["edges"]) <= 80
+    assert "nodes" in graph["capped_by"]
+    assert sum(graph["omitted"].values()) == sum(counts["reachable"] for counts in coverage.values()) - 59
+    assert sum(counts["total"] for counts in coverage.values()) == 100_000
     assert len(orjson.dumps(content.data)) < 1_000_000
 
 

@@ -1,6 +1,10 @@
 """``work``: one Celery worker in the foreground."""
 
+import signal
+from typing import Any
+
 import click
+from celery.signals import worker_ready
 
 from foreword.errors import ForewordError
 from worker.app import BRIEFS, EDITS, SWEEP, create_app
@@ -13,7 +17,12 @@ from worker.wiring import check_broker, services, tools
     "--queue", "queues", multiple=True, type=click.Choice([EDITS, BRIEFS, SWEEP]), help="Only these queues."
 )
 @click.option("--concurrency", type=click.IntRange(1, 256), help="Processes; by default one a core.")
-@click.option("--loglevel", default="WARNING", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
+@click.option(
+    "--loglevel",
+    default="WARNING",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    help="How much is logged; by default what went wrong.",
+)
 @click.pass_obj
 def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, loglevel: str) -> int:
     """Run a Celery worker until it is told to end (SIGTERM finishes what is under way)."""
@@ -22,6 +31,7 @@ def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, l
             pass  # a database that is not migrated, or a dead server, is said now and not in every task
         check_broker(found.broker_url)
         app = create_app(settings, found)
+        _end_with_the_terminal()
         arguments = [
             "worker",
             f"--queues={','.join(queues or (EDITS, BRIEFS, SWEEP))}",
@@ -36,3 +46,15 @@ def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, l
             if stopped.code not in (0, None):
                 raise ForewordError(f"the worker ended with {stopped.code}") from stopped
     return 0
+
+
+def _end_with_the_terminal() -> None:
+    """Celery restarts on SIGHUP, by a command line that it cannot know. A closed terminal is meant as an end."""
+    before = signal.getsignal(signal.SIGHUP)
+
+    @worker_ready.connect(weak=False)  # by then Celery has its handlers
+    def _listen(**_: Any) -> None:
+        ended = signal.getsignal(signal.SIGTERM)
+        signal.signal(signal.SIGHUP, before if before == signal.SIG_IGN else ended)
+
+    del _listen
