@@ -26,7 +26,7 @@ from foreword.tokens import Counter
 class Content:
     """A rendered bundle: ``data`` is JSON-ready, ``lines`` are in order of rank (``foreword.lines``).
 
-    ``always`` lines are printed whatever the budget; ``line`` is the project's line in an actor's overview.
+    ``always`` lines are printed whatever the budget; ``overview`` is the project's line in an actor's overview.
     """
 
     data: Mapping[str, Any]

@@ -102,7 +102,7 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
     wanted = shown | mentioned | set(recent)
     if context_document is not None:
         wanted.add(context_document)
-    by_id = _rows_by_id(rows, kinds, wanted)
+    by_id = rows_by_id(rows, kinds, wanted)
     return Draft(
         rows=rows,
         kinds=kinds,
@@ -171,11 +171,21 @@ def _context_document(graph: Graph, root: str) -> str | None:
 def _neighbourhoods(
     rows: ProjectRows, graph: Graph, found: Buckets, shown: set[str], kinds: Registry
 ) -> dict[str, Neighbourhood]:
-    task = kinds.by_name.get("task")
-    tasks = rows.entities.get(task.name, ()) if task is not None else ()
-    done = frozenset(row[0] for row in tasks) - found.open
-    around = Surroundings(graph, shown, done, found.waits_for)
+    around = Surroundings(graph, shown, done_tasks(rows, kinds), found.waits_for)
     return {entity: around.of(entity) for entity in shown}
+
+
+DONE = frozenset({"done", "completed"})
+"""States of a task that count as progress. A cancelled one is finished, and no progress."""
+
+
+def done_tasks(rows: ProjectRows, kinds: Registry) -> frozenset[str]:
+    """The tasks that are done."""
+    task = kinds.by_name.get("task")
+    if task is None or "state_key" not in task.at:
+        return frozenset()
+    at = task.at["state_key"]
+    return frozenset(row[0] for row in rows.entities.get(task.name, ()) if row[at] in DONE)
 
 
 def mentions(kind: Kind, near: Neighbourhood) -> set[str]:
@@ -187,7 +197,8 @@ def mentions(kind: Kind, near: Neighbourhood) -> set[str]:
     return found
 
 
-def _rows_by_id(rows: ProjectRows, kinds: Registry, wanted: set[str]) -> dict[str, tuple[Kind, Row]]:
+def rows_by_id(rows: ProjectRows, kinds: Registry, wanted: set[str]) -> dict[str, tuple[Kind, Row]]:
+    """Kind and row of each wanted id that is there, and the project's own."""
     by_id = {
         row[0]: (kind, row)
         for kind in reversed(kinds.entities)

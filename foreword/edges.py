@@ -29,7 +29,17 @@ _ALIASES: dict[str, tuple[str, bool]] = {
 _SYMMETRIC = frozenset({"relates_to"})
 
 # The kind a relation points at. The same relation stored the other way round is its reversed twin.
-_POINTS_AT = {"supports_goal": "goal", "targets_milestone": "milestone"}
+_POINTS_AT = {
+    "supports_goal": "goal",
+    "targets_milestone": "milestone",
+    "has_context_document": "document",
+    "mitigates": "risk",
+    "addresses": "risk",
+    "produces": "output",
+}
+
+# The kind a relation comes from, where that is what tells its direction.
+_COMES_FROM = {"threatens": "risk"}
 
 
 def spelled(rel: str) -> tuple[str, bool]:
@@ -49,8 +59,8 @@ def canonical(rel: str, src: str, src_kind: str, dst: str, dst_kind: str) -> tup
         src, src_kind, dst, dst_kind = dst, dst_kind, src, src_kind
     if name in _SYMMETRIC:
         return (name, src, dst) if src <= dst else (name, dst, src)
-    target = points_at(name)
-    if target is not None and src_kind == target != dst_kind:
+    target, source = points_at(name), _COMES_FROM.get(name)
+    if (target is not None and src_kind == target != dst_kind) or (source == dst_kind != src_kind):
         return name, dst, src
     return name, src, dst
 

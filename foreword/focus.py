@@ -10,19 +10,19 @@ from typing import Any
 
 from foreword.bundle import graph_json, header
 from foreword.derive import Neighbourhood, Surroundings
-from foreword.draft import Draft, mentions
+from foreword.draft import Draft, done_tasks, mentions, rows_by_id
 from foreword.errors import UnknownEntity
 from foreword.graph import Graph, best
 from foreword.kinds import PROJECT, Kind
 from foreword.light import FREE_TEXT, Record, after_label, full_record, label
-from foreword.lines import LONGEST_LINE, Line
+from foreword.lines import Line
 from foreword.page import AFTER_TOKENS, Writer
 from foreword.rows import Row
 from foreword.scoring import ranked
 from foreword.tokens import Counter
 
-MOST_RELATIONS = 60
-"""Relationships listed; all are counted."""
+MOST_OF_A_RELATION = 12
+"""Relationships of one relation and direction listed; all are counted."""
 
 MOST_LINKED = 30
 """Linked entities described; all are counted."""
@@ -70,12 +70,11 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
     ]
     linked = [rank[2] for rank in best(scores, MOST_LINKED)]
     shown = {entity, *linked}
-    tasks = {row[0] for row in rows.entities.get("task", ())}
-    surroundings = Surroundings(graph, shown, frozenset(tasks) - base.buckets.open, base.buckets.waits_for)
+    surroundings = Surroundings(graph, shown, done_tasks(rows, kinds), base.buckets.waits_for)
     near = {i: surroundings.of(i) for i in shown}
-    wanted = shown | {other for *_, other in relations[:MOST_RELATIONS]}
+    wanted = shown | {other for *_, other in _listed(relations)}
     wanted |= {i for each, n in near.items() for i in mentions(kinds.by_name[graph.kind_of[each]], n)}
-    by_id = _rows(base, wanted | {rows.project_id})
+    by_id = rows_by_id(rows, kinds, wanted)
     return FocusDraft(
         base=base,
         entity=entity,
@@ -92,17 +91,6 @@ def _relations(graph: Graph, entity: str) -> list[tuple[str, str, str]]:
     outward = [(rel, "out", dst) for rel, src, dst in graph.edges if src == entity]
     inward = [(rel, "in", src) for rel, src, dst in graph.edges if dst == entity]
     return sorted(outward + inward)
-
-
-def _rows(base: Draft, wanted: set[str]) -> dict[str, tuple[Kind, Row]]:
-    found = {
-        row[0]: (kind, row)
-        for kind in reversed(base.kinds.entities)
-        for row in base.rows.entities.get(kind.name, ())
-        if row[0] in wanted
-    }
-    found[base.rows.project_id] = (base.kinds.project, base.rows.project)
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +159,7 @@ def _relationships(draft: FocusDraft, handles: Mapping[str, str]) -> Record:
                 "handle": handles[other],
                 "kind": draft.by_id[other][0].name,
             }
-            for rel, direction, other in draft.relations[:MOST_RELATIONS]
+            for rel, direction, other in _listed(draft.relations)
         ],
     }
 
@@ -187,6 +175,7 @@ def _lines(
     always = [
         write.named(0, "# project ", project, limit=36),
         _entity_line(draft, draft.entity, 2, lights, handles, write),
+        write.plain(_RELATIONS, f"## relations: {len(draft.relations)}"),
         write.plain(_LINKED, f"## linked entities: {draft.linked_total}"),
         write.plain(_LAST, f"as of {draft.base.as_of.isoformat()}"),
     ]
@@ -220,19 +209,25 @@ def _texts(draft: FocusDraft, lights: Mapping[str, Record], write: Writer) -> li
 
 
 def _relation_lines(draft: FocusDraft, handles: Mapping[str, str], write: Writer) -> list[Line]:
-    """One line a relation and direction: how many, and the handles at the other ends."""
-    totals = collections.Counter((rel, direction) for rel, direction, _ in draft.relations)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for rel, direction, other in draft.relations[:MOST_RELATIONS]:
-        groups.setdefault((rel, direction), []).append(handles[other])
+    """One line a relation and direction: how many, and handles at the other ends."""
     to = {"out": "to", "in": "from"}
-    return [
-        write.named(
-            _RELATIONS + n,
-            "relation ",
-            rel,
-            f" {to[direction]} {totals[rel, direction]}: {' '.join(found)}",
-            LONGEST_LINE * 4,
-        )
-        for n, ((rel, direction), found) in enumerate(groups.items())
-    ]
+    totals = collections.Counter((rel, direction) for rel, direction, _ in draft.relations)
+    named: dict[tuple[str, str], list[str]] = {each: [] for each in totals}
+    for rel, direction, other in _listed(draft.relations):
+        named[rel, direction].append(handles[other])
+    lines = []
+    for n, ((rel, direction), found) in enumerate(named.items(), 1):
+        after = f" {to[direction]} {totals[rel, direction]}: {' '.join(found)}"
+        lines.append(write.named(_RELATIONS + n, "relation ", rel, after))
+    return lines
+
+
+def _listed(relations: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The first few relationships of each relation and direction: none is left out because of another."""
+    seen: collections.Counter[tuple[str, str]] = collections.Counter()
+    listed = []
+    for rel, direction, other in relations:
+        seen[rel, direction] += 1
+        if seen[rel, direction] <= MOST_OF_A_RELATION:
+            listed.append((rel, direction, other))
+    return listed

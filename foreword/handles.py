@@ -21,6 +21,11 @@ def handle(letters: str, number: int) -> str:
     return f"{letters}{number}"
 
 
+def number_of(handle: str) -> int:
+    """12 of ``T12``. The letters need not be those of the entity's kind: who is converted keeps the handle."""
+    return int(handle.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+
+
 def parse_handle(text: str, kinds: Registry) -> tuple[str, int] | None:
     """(kind, number) of a handle, or None when ``text`` is none of any kind. Case does not matter."""
     found = _HANDLE.fullmatch(text.strip().upper())

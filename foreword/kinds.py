@@ -42,13 +42,14 @@ class Column:
 class Field:
     """A field of a light record: a column, cut to ``cut`` characters, or the SQL expression ``source``.
 
-    ``time`` fields are shown as local calendar dates.
+    ``time`` fields are shown as local calendar dates, ``number`` fields as numbers.
     """
 
     name: str
     cut: int | None = None
     source: str = ""
     time: bool = False
+    number: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +409,7 @@ _RISK = Kind(
         _short("state_key"),
         _short("type_key"),
         _short("impact"),
-        Field("probability"),
+        Field("probability", number=True),
         _date("created_at"),
         _date("updated_at"),
         _date("mitigated_at"),

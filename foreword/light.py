@@ -6,6 +6,7 @@ left out; ``updated_at`` is there only where it says more than ``created_at``.
 
 from collections.abc import Mapping
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from foreword.dates import LocalDate
@@ -34,12 +35,12 @@ Record = dict[str, Any]
 def record(kind: Kind, row: Row, local_date: LocalDate) -> Record:
     """The light record of a row, without derived fields: ``id`` first, then the declared fields that it has."""
     light: Record = {"id": row[0]}
-    for place, name, limit, is_time in _fields(kind):
+    for place, name, limit, shown in _fields(kind):
         cell = row[place]
         if cell is None:
             continue
-        if is_time:
-            cell = local_date(cell)
+        if shown is not None:
+            cell = local_date(cell) if shown is _DATE else _number(cell)
             if cell is None:
                 continue
         elif limit and len(cell) > limit:
@@ -50,10 +51,22 @@ def record(kind: Kind, row: Row, local_date: LocalDate) -> Record:
     return light
 
 
+_DATE, _NUMBER = "date", "number"
+
+
+def _number(cell: str) -> float | None:
+    """A stored number; what JSON has no number for is none."""
+    number = float(cell)
+    return number if isfinite(number) else None
+
+
 @cache
-def _fields(kind: Kind) -> tuple[tuple[int, str, int, bool], ...]:
-    """(position, name, characters at most or 0, whether it is a time) of each light field."""
-    return tuple((place, f.name, f.cut or 0, f.time) for place, f in enumerate(kind.light, 1))
+def _fields(kind: Kind) -> tuple[tuple[int, str, int, str | None], ...]:
+    """(position, name, characters at most or 0, as what it is shown if not as text) of each light field."""
+    return tuple(
+        (place, f.name, f.cut or 0, _DATE if f.time else _NUMBER if f.number else None)
+        for place, f in enumerate(kind.light, 1)
+    )
 
 
 def full_record(kind: Kind, row: Row, local_date: LocalDate, near: Neighbourhood, *, direct: bool) -> Record:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from foreword.buckets import Buckets
 from foreword.draft import Draft
+from foreword.handles import number_of
 from foreword.kinds import Kind
 from foreword.light import WIDTHS, Record, after_label, label, record
 from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, SMALLEST_BUDGET, Line, shorten, total
@@ -227,7 +228,7 @@ def _entity_line(
     after = write.widest(
         lambda width: after_label(kind, light, near, handles, direct=direct, width=width), AFTER_TOKENS
     )
-    number = int(handle.removeprefix(kind.handle))
+    number = number_of(handle)
     under = None if kind.name == "task" else section
     return write.named(section + number, f"{handle} ", label(kind, light), after, under=under)
 

@@ -150,6 +150,7 @@ _HEADING_TOKENS: Final = 5
 def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Context:
     """Compose an actor's overview from the counted lines of its projects: exact without a tokenizer."""
     found: list[tuple[codec.Head, Stamp]] = []
+    lost = sum(meta is None for meta, *_ in answers)
     for meta, raw, role in answers:
         stamp, head = codec.decode_stamp(meta), codec.decode_head(raw)
         if stamp is not None and not stamp.gone and head is not None and role is not None:
@@ -161,11 +162,11 @@ def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Cont
     fitted = fit([heading, *lines], 1, budget)
     oldest = min((stamp for _, stamp in found), key=lambda stamp: stamp.valid_until, default=None)
     return Context(
-        status="missing" if oldest is None else _status(oldest.valid_until, now),
+        status="missing" if oldest is None else "stale" if lost else _status(oldest.valid_until, now),
         text=fitted.text if found else "",
         tokens=fitted.tokens if found else 0,
         line="" if oldest is None else oldest.line(),
-        data={"projects": [head.header for head, _ in found]},
+        data={"projects": [head.header for head, _ in found], "not_built": lost},
     )
 
 
@@ -208,7 +209,10 @@ class Reader:
         return _focus(answers, project_id, actor, budget, self._clock())
 
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
-        """All projects an actor may read, most relevant first. Two round trips."""
+        """All projects an actor may read, most relevant first. Two round trips.
+
+        Stale when a project that may be the actor's has no bundle just now; ``data["not_built"]`` counts them.
+        """
         check_budget(budget)
         key = keys.projects_of(uuid_of(actor, "actor"))
         wanted = _ask_overview(sorted(self._store.set_members(key)), actor)

@@ -21,6 +21,8 @@ if stored then
     return 0
   end
 end
+-- First something that a full server refuses, before anything is changed: after a DEL it would refuse nothing.
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
 for i = 5, #ARGV, 200 do

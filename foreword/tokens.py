@@ -9,7 +9,7 @@ neither white space nor ``/``.
 import base64
 import gzip
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -64,9 +64,3 @@ def count(text: str) -> int:
     Remembered, because a rebuild after an edit counts the same lines but for a few: about 15 MB when full.
     """
     return len(encoding().encode_ordinary(text))
-
-
-def counts(lines: Iterable[str]) -> list[int]:
-    """The count of each line. One encoder call a line: batching in threads does not pay below 100 kB."""
-    encode = encoding().encode_ordinary
-    return [len(encode(line)) for line in lines]

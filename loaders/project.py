@@ -116,8 +116,10 @@ def _members(catalog: Catalog) -> str:
     if not catalog.has_members:
         return ""
     return (
-        f"select distinct on (actor_id) actor_id, role_key from {MEMBERS} "  # noqa: S608 - a constant
-        "where project_id = %(project)s::uuid and removed_at is null order by actor_id, role_key"
+        # An actor may have several rows: the highest role counts. A role nobody knows may read, as a viewer may.
+        f"select distinct on (actor_id) actor_id, coalesce(role_key, 'viewer') from {MEMBERS} "  # noqa: S608
+        "where project_id = %(project)s::uuid and removed_at is null "
+        "order by actor_id, array_position(array['owner', 'editor', 'viewer'], role_key), role_key"
     )
 
 

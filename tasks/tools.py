@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 from foreword.codec import Dumps, dumps
+from foreword.dates import today
 from foreword.kinds import Registry
 from foreword.lines import DEFAULT_BUDGET
 from foreword.ports import Store
@@ -48,4 +49,4 @@ class Tools:
 
     def today(self, zone: ZoneInfo) -> date:
         """The as-of date in a zone."""
-        return self.as_of or datetime.fromtimestamp(self.now(), UTC).astimezone(zone).date()
+        return self.as_of or today(datetime.fromtimestamp(self.now(), UTC), zone)

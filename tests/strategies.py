@@ -421,7 +421,14 @@ _READ_AS = {
     "supports": ("supports_goal", False),
     "achieved_by": ("supports_goal", True),
 }
-_FAR_END = {"supports_goal": "goal", "targets_milestone": "milestone"}
+_FAR_END = {
+    "supports_goal": "goal",
+    "targets_milestone": "milestone",
+    "has_context_document": "document",
+    "mitigates": "risk",
+    "addresses": "risk",
+    "produces": "output",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,6 +489,8 @@ def _as_one(src: str, rel: str, dst: str, kind_of: Mapping[str, str]) -> tuple[s
     a, b = (dst, src) if turned else (src, dst)
     far = _FAR_END.get(name, name.removeprefix("has_") if name.startswith("has_") else None)
     if far is not None and kind_of[a] == far != kind_of[b]:
+        a, b = b, a
+    if name == "threatens" and kind_of[b] == "risk" != kind_of[a]:
         a, b = b, a
     if name == "relates_to":
         a, b = sorted((a, b))

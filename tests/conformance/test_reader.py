@@ -140,7 +140,7 @@ def test_a_removed_member_is_out_with_the_next_bundle(house: House) -> None:
 
     with pytest.raises(NotAMember):
         house.ask("project", PROJECT_ID, actor=STRANGER, budget=500)
-    assert house.ask("overview", STRANGER).data == {"projects": []}
+    assert house.ask("overview", STRANGER).data == {"projects": [], "not_built": 0}
 
 
 @pytest.mark.parametrize("method", ["project", "bundle"])
@@ -205,7 +205,7 @@ def test_a_deleted_project_is_missing_and_a_late_build_cannot_bring_it_back(hous
         assert house.ask("project", PROJECT_ID, actor=actor, budget=500).status == "missing"
         assert house.ask("bundle", PROJECT_ID, actor=actor).status == "missing"
         assert house.ask("focus", PROJECT_ID, ENTITY, actor=actor).status == "missing"
-    assert house.ask("overview", MEMBER).data == {"projects": []}
+    assert house.ask("overview", MEMBER).data == {"projects": [], "not_built": 0}
 
 
 @pytest.mark.promise("store.version")
@@ -505,7 +505,7 @@ def test_an_overview_holds_exactly_the_projects_the_actor_may_read_most_relevant
     assert [line.split('"')[1] for line in lines] == ["Active", "Planned", "Paused", "Done"]
     assert [project["name"] for project in found.data["projects"]] == ["Active", "Planned", "Paused", "Done"]
     assert found.tokens == tokens.count(found.text)
-    assert found.status == "fresh"
+    assert (found.status, found.data["not_built"]) == ("stale", 1)
 
 
 @pytest.mark.promise("reader.overview", "reader.stale")
@@ -525,7 +525,7 @@ def test_an_actor_without_projects_has_an_empty_overview(house: House) -> None:
     found = house.ask("overview", MEMBER)
 
     assert (found.status, found.text, found.tokens) == ("missing", "", 0)
-    assert found.data == {"projects": []}
+    assert found.data == {"projects": [], "not_built": 0}
 
 
 @pytest.mark.promise("reader.overview")

@@ -62,10 +62,24 @@ def test_relationships_and_linked_entities_are_capped_and_counted() -> None:
 
     content = focused(rows, uid("t"))
 
-    assert len(content.data["relationships"]["shown"]) == 60
+    assert len(content.data["relationships"]["shown"]) == 12
     assert content.data["relationships"]["by_relation"] == {"references": 100}
     assert len(content.data["linked"]["entities"]) == 30
     assert content.data["linked"]["total"] == 100
+
+
+def test_no_relation_is_hidden_by_another() -> None:
+    many = [f"u{n}" for n in range(80)]
+    edges = [an_edge("t", "addresses", each) for each in many[:70]]
+    edges += [an_edge("t", "supports_goal", each) for each in many[70:]]
+    rows = a_project(tasks=[a_task("t"), *map(a_task, many[:70])], goals=list(map(a_goal, many[70:])), edges=edges)
+
+    content = focused(rows, uid("t"))
+    text = fit(content.lines, content.always, 1500).text
+
+    assert "## relations: 80\n" in text
+    assert 'relation "addresses" to 70: ' in text
+    assert 'relation "supports_goal" to 10: ' in text
 
 
 def test_the_snapshot_comes_only_when_asked_for() -> None:

@@ -122,7 +122,6 @@ def test_the_lines_of_a_bundle_add_up_in_any_order(
     for encoding in (tokens.encoding(), cl100k):
         counts = [len(encoding.encode_ordinary(line)) for line in lines]
         assert sum(counts) == len(encoding.encode_ordinary("".join(lines)))
-    assert tokens.counts(lines) == [tokens.count(line) for line in lines]
 
 
 @given(rows=projects())
