@@ -17,7 +17,20 @@ from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 10
-"""To give up on a server that does not answer; a half-open connection would wait for ever."""
+"""To give up on a server that does not answer."""
+
+STATEMENT_SECONDS = 45
+"""A statement of a build that takes longer fails by itself, and not by the time limit of its task (50 s), which
+would strike in the middle of a conversation with the server. Imports have no such limit.
+"""
+
+_ALIVE: dict[str, Any] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""A half-open connection would wait for ever; this one is found dead after half a minute."""
 
 _AS_TEXT = ("uuid", "timestamptz", "timestamp", "date", "numeric", "json", "jsonb")
 
@@ -30,8 +43,8 @@ set idle_in_transaction_session_timeout to '5min'; set plan_cache_mode to force_
 """
 
 
-def connect(url: str) -> Connection:
-    """A connection in autocommit mode.
+def connect(url: str, *, statement_seconds: int = STATEMENT_SECONDS) -> Connection:
+    """A connection in autocommit mode. ``statement_seconds`` 0: statements may take as long as they like.
 
     Raises:
         Unavailable: nothing answers, or it is no PostgreSQL, or it refuses.
@@ -43,11 +56,13 @@ def connect(url: str) -> Connection:
             connect_timeout=CONNECT_SECONDS,
             application_name="foreword",
             client_encoding="utf8",  # else an SQL_ASCII database gives bytes where text is meant
+            **_ALIVE,
         )
         for name in _AS_TEXT:
             connection.adapters.register_loader(name, TextLoader)
         connection.prepared_max = 200
         connection.execute(_SESSION)
+        connection.execute(f"set statement_timeout to '{int(statement_seconds)}s'".encode())
     except psycopg.Error as error:
         raise Unavailable(
             f"PostgreSQL does not answer: {_first_line(error)}; "

@@ -127,10 +127,10 @@ def full_graph(
 
 
 def _pages(connection: Connection, project_id: str, catalog: Catalog, size: int) -> Iterator[dict[str, Any]]:
-    letters = {kind.name: kind.handle for kind in catalog.kinds.entities}
+    letters = {kind.name: kind.handle for kind in catalog.kinds.all}
     for kind in catalog.present:
         query = f"""
-            select to_jsonb(t), h.number from {kind.table} t
+            select to_jsonb(t), h.kind, h.number from {kind.table} t
             left join fw_handles h on h.project_id = t.project_id and h.entity_id = t.id
             where t.project_id = %s and {catalog.live(kind.table, "t")} order by t.id
         """  # noqa: S608 - tables of the registry
@@ -139,10 +139,10 @@ def _pages(connection: Connection, project_id: str, catalog: Catalog, size: int)
                 "kind": kind.name,
                 "entities": [
                     {
-                        "handle": handle(letters[kind.name], n) if n else None,
+                        "handle": handle(letters[named], n) if named in letters else None,
                         **_parsed(row, f"a {kind.name} of project {project_id}"),
                     }
-                    for row, n in rows
+                    for row, named, n in rows
                 ],
                 "edges": [],
             }

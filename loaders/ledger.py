@@ -27,7 +27,8 @@ returning project_id, requested
 # What to build and in which order to publish. Under the project's lock.
 _BEGIN = """
 select nextval('fw_generation'), (select value from fw_facts where name = 'epoch'),
-       coalesce(p.requested, 0), coalesce(p.requested > p.finished, false), coalesce(p.entities, 0)
+       coalesce(p.requested, 0), coalesce(p.requested > p.finished, false), coalesce(p.entities, 0),
+       p.project_id is not null
 from (select %(project)s::uuid as project_id) asked left join fw_projects p using (project_id)
 """
 
@@ -58,7 +59,24 @@ _ANSWERED = """
 select project_id, finished, error from fw_projects where project_id = any(%(ids)s::uuid[])
 """
 
+# Whether a request is waiting.
+_ASKED = "select requested > finished from fw_projects where project_id = %(project)s::uuid"
+
+# The newest place in the order that this database has given away.
+_NEWEST = "select (select value from fw_facts where name = 'epoch'), (select last_value from fw_generation)"
+
+# A project that is gone has its tombstone published; there is nothing more to do for it.
+_BURY = """
+update fw_projects set finished = greatest(finished, %(request)s), generation = %(generation)s,
+  snapshot = 'gone', entities = 0, built_at = now(), error = null
+where project_id = %(project)s::uuid
+"""
+
+# Projects that have been asked for and may have to be buried.
+_UNBURIED = "select project_id from fw_projects where snapshot <> 'gone' order by project_id"
+
 _LOCK = "select pg_advisory_lock(%s, hashtext(%s))"
+_TRY_LOCK = "select pg_try_advisory_lock(%s, hashtext(%s))"
 _UNLOCK = "select pg_advisory_unlock(%s, hashtext(%s))"
 _LOCK_CLASS = 0x464F5245  # "FORE": keeps our advisory locks apart from the application's
 
@@ -68,7 +86,8 @@ class Turn:
     """A build's place in the order of publications, and the request it answers.
 
     ``asked`` tells whether that request is still unanswered: a message that came twice finds it answered.
-    ``entities`` is the project's size at its last build, 0 before the first.
+    ``entities`` is the project's size at its last build, 0 before the first; ``known`` is False for a project that
+    nobody ever asked for.
     """
 
     epoch: int
@@ -76,6 +95,7 @@ class Turn:
     request: int
     asked: bool
     entities: int
+    known: bool
 
 
 def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
@@ -96,26 +116,50 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
         BuildError: another build of the project held the lock for the whole lock time-out.
     """
     lock = [_LOCK_CLASS, project_id]
-    begun = _begun(connection, project_id, lock)
+    begun = _begun(connection, project_id, lock, _LOCK)
+    assert begun is not None  # noqa: S101 - waited for
     try:
         yield begun
     finally:
         _unlock(connection, lock)
 
 
-def _begun(connection: Connection, project_id: str, lock: list[Any]) -> Turn:
+@contextmanager
+def turn_if_free(connection: Connection, project_id: str) -> Iterator[Turn | None]:
+    """Like ``turn``, but None where another build holds the lock: whoever holds it looks again when it is done
+    (``asked``), so nobody has to wait for it.
+    """
+    lock = [_LOCK_CLASS, project_id]
+    begun = _begun(connection, project_id, lock, _TRY_LOCK)
+    try:
+        yield begun
+    finally:
+        if begun is not None:
+            _unlock(connection, lock)
+
+
+def asked(connection: Connection, project_id: str) -> bool:
+    """Whether a request for the project is waiting."""
+    with mapped(f"looking for requests for project {project_id}"):
+        row = connection.execute(_ASKED, {"project": project_id}, prepare=True).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _begun(connection: Connection, project_id: str, lock: list[Any], how: str) -> Turn | None:
     with mapped(f"beginning a build of project {project_id}"):
         try:
             with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
-                connection.execute(_LOCK, lock, prepare=True)
+                locked = connection.execute(how, lock, prepare=True)
                 begun = connection.execute(_BEGIN, {"project": project_id}, prepare=True)
-            row = begun.fetchall()[0]
+            had, row = locked.fetchall()[0][0], begun.fetchall()[0]
         except errors.LockNotAvailable as error:
             raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
         except psycopg.Error:  # the lock may be had, and outlives the failure
             _unlock(connection, lock)
             raise
-    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3], entities=row[4])
+    if had is False:
+        return None
+    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3], entities=row[4], known=row[5])
 
 
 def _unlock(connection: Connection, lock: list[Any]) -> None:
@@ -159,3 +203,23 @@ def answers(connection: Connection, requests: dict[str, int]) -> dict[str, str |
     with mapped("asking how builds stand"):
         rows = connection.execute(_ANSWERED, {"ids": list(requests)}).fetchall()
     return {project: error for project, finished, error in rows if finished >= requests[project]}
+
+
+def newest(connection: Connection) -> tuple[int, int]:
+    """The highest (epoch, generation) that this database has drawn."""
+    with mapped("looking at the order of publications"):
+        row = connection.execute(_NEWEST).fetchone()
+    return (row[0] or 0, row[1]) if row is not None else (0, 0)
+
+
+def bury(connection: Connection, project_id: str, turn: Turn) -> None:
+    """Record that a project is gone and its tombstone published."""
+    asked = {"project": project_id, "request": turn.request, "generation": turn.generation}
+    with mapped(f"recording that project {project_id} is gone"):
+        connection.execute(_BURY, asked)
+
+
+def unburied(connection: Connection) -> list[str]:
+    """Projects that were asked for at some time and are not known to be gone."""
+    with mapped("listing projects"):
+        return [row[0] for row in connection.execute(_UNBURIED).fetchall()]

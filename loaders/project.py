@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psycopg
 from sqlalchemy import (
     ColumnElement,
     MetaData,
@@ -189,10 +190,20 @@ def _snapshot(connection: Connection, what: str) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            if not connection.closed:
-                connection.rollback()
+            _leave(connection)
             raise
         connection.commit()
+
+
+def _leave(connection: Connection) -> None:
+    """End a transaction that failed. A connection that was left in the middle of something, as by a time limit,
+    can only be closed.
+    """
+    if not connection.closed:
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()
 
 
 def _load(

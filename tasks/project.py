@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from foreword import codec, keys
 from foreword.bundle import Content, render
 from foreword.draft import Draft, completed, select
-from foreword.errors import BuildError, ForewordError, SchemaError, UnknownProject
+from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable, UnknownProject
 from foreword.lines import Fitted, fit
 from foreword.rows import ProjectRows, misfits
 from foreword.stamp import Stamp
@@ -39,27 +39,46 @@ class Built:
     milliseconds: dict[str, float]
 
 
-def rebuild_project(project_id: str, tools: Tools, *, if_asked: bool = False) -> Built | None:
-    """Build and publish a project's bundle; None when ``if_asked`` and no request is waiting.
+def rebuild_project(
+    project_id: str, tools: Tools, *, if_asked: bool = False, last_try: bool = True
+) -> Built | None:
+    """Build and publish a project's bundle; a tombstone where the project is gone.
+
+    ``if_asked``: only if a request is waiting, and again for one that comes meanwhile; None when there is none, or
+    when another process is building the project, which then looks for requests itself. ``last_try`` False: what a
+    new connection may mend is raised without being recorded as the build's answer.
 
     Raises:
-        UnknownProject: there is no such live project; a bundle of it is replaced by a tombstone.
+        UnknownProject: there is no such live project, and there never was a request for it.
         BuildError, SchemaError, Unavailable: nothing was published; the old bundle stays.
     """
-    with ledger.turn(tools.connection, project_id) as turn:
-        if if_asked and not turn.asked:
-            return None
-        try:
-            with _no_collection():  # around the call, so that the rows are gone when collecting begins again
-                return _rebuild_again(project_id, tools, turn)
-        except UnknownProject as error:
-            _bury(project_id, tools, turn)
-            ledger.fail(tools.connection, project_id, turn, str(error))
+    if not if_asked:
+        with ledger.turn(tools.connection, project_id) as turn:
+            return _recorded(project_id, tools, turn, last_try=last_try)
+    built = None
+    while True:
+        with ledger.turn_if_free(tools.connection, project_id) as free:
+            if free is None or not free.asked:
+                return built
+            built = _recorded(project_id, tools, free, last_try=last_try)
+        if not ledger.asked(tools.connection, project_id):
+            return built
+
+
+def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> Built:
+    """The build; where it fails, who waits for it is told, and need not wait on."""
+    try:
+        with _no_collection():  # around the call, so that the rows are gone when collecting begins again
+            return _rebuild_again(project_id, tools, turn)
+    except UnknownProject:
+        if not turn.known:
             raise
-        except Exception as error:  # whatever it was: who waits for the build is told, and need not wait on
-            if not tools.connection.closed:
-                ledger.fail(tools.connection, project_id, turn, _said(error))
-            raise
+        return _bury(project_id, tools, turn)
+    except Exception as error:
+        mendable = isinstance(error, Unavailable | SchemaError) and not last_try
+        if not mendable and not tools.connection.closed:
+            ledger.fail(tools.connection, project_id, turn, _said(error))
+        raise
 
 
 def _said(error: Exception) -> str:
@@ -93,6 +112,8 @@ def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     stamp = stamp_of(draft, turn, tools, text)
     clock.lap("render")
     published = _publish(content, stamp, text, draft.rows, tools)
+    if not published:
+        _refuse_foreign_order(project_id, tools)
     entities = sum(map(len, draft.rows.entities.values()))
     ledger.finish(tools.connection, project_id, turn, draft.rows.snapshot, entities)
     clock.lap("publish")
@@ -162,12 +183,29 @@ def _publish(content: Content, stamp: Stamp, text: Fitted, rows: ProjectRows, to
     return published
 
 
-def _bury(project_id: str, tools: Tools, turn: Turn) -> None:
-    """Replace the bundle of a project that is gone, so that a late build cannot bring it back."""
-    key = keys.project(project_id)
-    if tools.store.read(key, [keys.META])[0] is not None:
-        stamp = Stamp(epoch=turn.epoch, generation=turn.generation, built=tools.now(), gone=True)
-        tools.store.publish(key, stamp.fence, codec.tombstone(stamp), tools.ttl)
+def _refuse_foreign_order(project_id: str, tools: Tools) -> None:
+    """A refused publication is well where a newer build of this database stands there. Where what stands there is
+    newer than anything this database ever gave away, every build would be refused from now on.
+
+    Raises:
+        BuildError: the database is younger than its cache.
+    """
+    stored = codec.decode_stamp(tools.store.read(keys.project(project_id), [keys.META])[0])
+    if stored is not None and stored.fence > ledger.newest(tools.connection):
+        raise BuildError(
+            f"project {project_id}: Redis holds generation {stored.generation} of epoch {stored.epoch}, newer than"
+            " any of this database, which was restored or made anew; raise its epoch as docs/operations.md says"
+        )
+
+
+def _bury(project_id: str, tools: Tools, turn: Turn) -> Built:
+    """Replace the bundle of a project that is gone, so that no late build can bring it back. Also where none is
+    stored: a first build may be on its way.
+    """
+    stamp = Stamp(epoch=turn.epoch, generation=turn.generation, built=tools.now(), gone=True)
+    published = tools.store.publish(keys.project(project_id), stamp.fence, codec.tombstone(stamp), tools.ttl)
+    ledger.bury(tools.connection, project_id, turn)
+    return Built(stamp=stamp, published=published, milliseconds={})
 
 
 @contextmanager

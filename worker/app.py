@@ -6,6 +6,7 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 
 import gc
 import logging
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from kombu import Exchange, Queue
 
 from foreword import tokens
-from foreword.errors import ForewordError, Unavailable
+from foreword.errors import ForewordError, SchemaError, Unavailable
 from foreword.handles import uuid_of
 from tasks.focus import build_focus
 from tasks.project import rebuild_project
@@ -31,8 +32,7 @@ REBUILD, FOCUS = "foreword.rebuild_project", "foreword.build_focus"
 """Names of the jobs."""
 
 HARD_SECONDS, SOFT_SECONDS, VISIBILITY_SECONDS = 60, 50, 180
-"""A build of 100,000 entities takes a second or two. Visibility must exceed the hard limit, or a task that is
-still running is given out again."""
+"""A build of 100,000 entities takes a second or two."""
 
 SETTINGS: dict[str, Any] = {
     "task_serializer": "json",  # pickle would let whoever writes to the broker run code here
@@ -41,13 +41,14 @@ SETTINGS: dict[str, Any] = {
     "enable_utc": True,
     "timezone": "UTC",
     "task_acks_late": False,  # the ledger repeats what is lost; late acks make 5.7 exit on a Redis restart
-    "worker_prefetch_multiplier": 1,  # a build takes as long as a project is large: no hoarding
+    # A build takes as long as its project is large: a worker takes no message before it has a free process.
+    "worker_prefetch_multiplier": 1,
+    "worker_disable_prefetch": True,
     "task_time_limit": HARD_SECONDS,
     "task_soft_time_limit": SOFT_SECONDS,
     "worker_soft_shutdown_timeout": 20.0,
     "worker_max_tasks_per_child": 500,  # bounds whatever leaks
     "worker_max_memory_per_child": 1_500_000,  # KiB; the tokenizer is 86 MB of it, a huge project the rest
-    "worker_cancel_long_running_tasks_on_connection_loss": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,  # a worker outlives its broker's restart, however long
     "broker_transport_options": {
@@ -70,10 +71,16 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+Job = Callable[[bool], object]
+"""A job to run; told whether this is the last try."""
+
+
 def create_app(settings: Settings, services: Services) -> Celery:
     """The application. Opens no connection: those are made in each process, after the fork."""
     app = Celery("foreword", broker=kombu_url(services.broker_url), set_as_current=False)
     app.conf.update(SETTINGS)
+    if services.broker_url.startswith("rediss:"):
+        app.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # kombu's default verifies nothing
     _register(app, Process(settings, services))
     return app
 
@@ -83,12 +90,16 @@ def _register(app: Celery, process: Process) -> None:
     # ``_run`` in one line, and not again by Celery with a traceback.
     @app.task(name=REBUILD, throws=(ForewordError,))
     def rebuild(project_id: str, **_: Any) -> None:
-        _run(process, lambda: rebuild_project(uuid_of(project_id, "project"), process.tools(), if_asked=True))
+        project = uuid_of(project_id, "project")
+        _run(
+            process,
+            lambda last: rebuild_project(project, process.tools(), if_asked=True, last_try=last),
+        )
 
     @app.task(name=FOCUS, throws=(ForewordError,))
     def focus(project_id: str, reference: str, *, with_graph: bool = False, **_: Any) -> None:
         project = uuid_of(project_id, "project")
-        _run(process, lambda: build_focus(project, reference, process.tools(), with_graph=with_graph))
+        _run(process, lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph))
 
     del rebuild, focus
 
@@ -107,7 +118,7 @@ def _register(app: Celery, process: Process) -> None:
         process.close()
 
 
-def _run(process: Process, job: Callable[[], object]) -> None:
+def _run(process: Process, job: Job) -> None:
     """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be broken,
     or left in the middle of something, is opened anew next time.
     """
@@ -125,12 +136,12 @@ def _run(process: Process, job: Callable[[], object]) -> None:
         raise
 
 
-def _over_live_connections(process: Process, job: Callable[[], object]) -> None:
-    """A server that restarted while nobody looked is found out by the first job after it: that one is begun anew.
-    It may be, for a job that was answered finds nothing to do.
+def _over_live_connections(process: Process, job: Job) -> None:
+    """A server that restarted, or a table that came or went, while nobody looked is found out by the first job
+    after it: that one is begun anew, over new connections and with a new look at the tables.
     """
     try:
-        job()
-    except Unavailable:
+        job(False)
+    except (Unavailable, SchemaError):
         process.close()
-        job()
+        job(True)

@@ -7,7 +7,7 @@ an edit.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import redis
 from celery import Celery
@@ -60,7 +60,7 @@ def rebuild(
             del waiting[project], sent[project]
             done(project, error)
         if waiting:
-            _check_silence(heard)
+            _check_silence(heard, queue, waiting)
             time.sleep(POLL_SECONDS)
 
 
@@ -73,8 +73,10 @@ def _send(app: Celery, project_id: str, queue: str) -> None:
         ) from error
 
 
-def _check_silence(heard: float) -> None:
+def _check_silence(heard: float, queue: str, waiting: Collection[str]) -> None:
     if time.monotonic() - heard > GIVE_UP_SECONDS:
+        named = ", ".join(sorted(waiting)[:5]) + (" and others" if len(waiting) > 5 else "")
         raise Unavailable(
-            f"no build was answered for {GIVE_UP_SECONDS:.0f} s; look at the workers' logs, then run this again"
+            f"no build was answered for {GIVE_UP_SECONDS:.0f} s, of {named}:"
+            f" does a worker serve the queue {queue}? Look at the workers' logs, then run this again"
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from foreword.errors import UnknownProject
 from foreword.handles import parse_handle, uuid_of
 from foreword.kinds import PROJECT
+from loaders import ledger
 from loaders.catalog import Catalog
 from loaders.connection import Connection, mapped
 from loaders.handles import project_of
@@ -20,14 +21,19 @@ def live_projects(connection: Connection, catalog: Catalog) -> list[str]:
     return [row[0] for row in rows]
 
 
+def buildable_projects(connection: Connection, catalog: Catalog) -> list[str]:
+    """The ids of all live projects, and of those that were built once and are gone: their bundles must go too."""
+    return sorted({*live_projects(connection, catalog), *ledger.unburied(connection)})
+
+
 def project_ids(connection: Connection, references: Iterable[str], catalog: Catalog) -> list[str]:
-    """The ids that references stand for, in their order.
+    """The ids that references stand for, in their order; also of projects that are gone and have a bundle yet.
 
     Raises:
         BadInput: one is neither a UUID nor a project's handle.
         UnknownProject: one stands for no live project; nothing was asked for.
     """
-    live = set(live_projects(connection, catalog))
+    known = set(buildable_projects(connection, catalog))
     found = []
     for reference in references:
         parsed = parse_handle(reference, catalog.kinds)
@@ -35,7 +41,7 @@ def project_ids(connection: Connection, references: Iterable[str], catalog: Cata
             project = project_of(connection, parsed[1])
         else:
             project = uuid_of(reference, "project")
-        if project is None or project not in live:
+        if project is None or project not in known:
             raise UnknownProject(
                 f"there is no live project {reference}; `python -m worker projects` lists those there are"
             )

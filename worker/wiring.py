@@ -1,9 +1,9 @@
 """Wiring: from settings and running servers to connections and tools. Errors of the clients become ours here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -130,13 +130,16 @@ class JobStore(RedisStore):
 
 
 def kombu_url(url: str) -> str:
-    """redis-py's URL as kombu wants it: sockets are spelt differently."""
+    """redis-py's URL as kombu wants it: the database in the path, sockets spelt differently, options left out
+    (ours stand in the settings of ``worker.app``).
+    """
     parts = urlsplit(url)
+    database = parse_qs(parts.query).get("db", [parts.path.strip("/") or "0"])[0]
     if parts.scheme != "unix":
-        return url
-    query = parse_qs(parts.query)
+        return urlunsplit((parts.scheme, parts.netloc, f"/{database}", "", ""))
+    database = parse_qs(parts.query).get("db", ["0"])[0]
     credentials = f"{parts.username or ''}:{parts.password}@" if parts.password else ""
-    return f"redis+socket://{credentials}{parts.path}?virtual_host={query.get('db', ['0'])[0]}"
+    return f"redis+socket://{credentials}{parts.path}?virtual_host={database}"
 
 
 @contextmanager
@@ -146,7 +149,8 @@ def tools(settings: Settings, services: Services) -> Iterator[Tools]:
     Raises:
         Unavailable, SchemaError: a server does not answer, or the database is not migrated.
     """
-    with connect(services.database_url) as connection, redis_client(services.redis_url) as client:
+    # Closing, and not psycopg's own block: that would commit first, which a broken connection cannot.
+    with closing(connect(services.database_url)) as connection, redis_client(services.redis_url) as client:
         yield tools_over(settings, connection, client)
 
 

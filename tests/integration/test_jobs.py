@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ from foreword.errors import (
 )
 from foreword.kinds import KINDS
 from foreword.reader import TRUSTED, Context, Reader
+from foreword.stamp import Stamp
 from foreword.store import RedisStore
 from loaders import ledger
 from loaders.catalog import inspect
@@ -271,13 +273,15 @@ def test_the_bundle_of_a_project_that_is_gone_is_buried(
     built(tools)
     tools.connection.execute(gone.encode())
 
-    with pytest.raises(UnknownProject, match=PROJECT):
-        rebuild_project(PROJECT, tools)
+    buried = rebuild_project(PROJECT, tools)
 
+    assert buried is not None
+    assert buried.stamp.gone
     assert not shown(reader)
     fields: Any = redis_client.hkeys(keys.project(PROJECT))
     assert sorted(fields) == [b"fence", b"meta", b"text"]
-    assert PROJECT in tools.connection.execute("select error from fw_projects").fetchall()[0][0]
+    assert tools.connection.execute("select snapshot, error from fw_projects").fetchall() == [("gone", None)]
+    assert ledger.unburied(tools.connection) == []
 
 
 def test_a_late_build_does_not_bring_a_buried_project_back(
@@ -289,8 +293,7 @@ def test_a_late_build_does_not_bring_a_buried_project_back(
     def meanwhile() -> None:
         tools.connection.execute("select pg_advisory_unlock_all()")
         other.connection.execute("delete from onto_projects")
-        with pytest.raises(UnknownProject):
-            rebuild_project(PROJECT, other)
+        rebuild_project(PROJECT, other)
 
     late = built(replace(tools, store=Late(redis_client, meanwhile)))
 
@@ -301,8 +304,7 @@ def test_a_late_build_does_not_bring_a_buried_project_back(
 def test_a_project_that_comes_back_is_read_again(tools: Tools, reader: Reader) -> None:
     built(tools)
     tools.connection.execute("update onto_projects set deleted_at = now()")
-    with pytest.raises(UnknownProject):
-        rebuild_project(PROJECT, tools)
+    rebuild_project(PROJECT, tools)
     tools.connection.execute("update onto_projects set deleted_at = null")
 
     assert built(tools).published
@@ -358,14 +360,84 @@ def test_an_edit_and_its_request_during_a_build_get_a_build_of_their_own(
         during = ledger.request_builds(requester, [PROJECT])
         first = running.result()
 
-    seen = titles(shown(reader))
     assert ledger.answers(requester, before) == {PROJECT: None}
     assert first is not None
-    second = rebuild_project(PROJECT, tools, if_asked=True)
-    assert second is not None or ledger.answers(requester, during) == {PROJECT: None}
-    assert seen == ["first", "second", "third"]
+    rebuild_project(PROJECT, tools, if_asked=True)  # its message; the build that ran may have seen the request
     assert titles(shown(reader)) == ["first", "fourth", "second", "third"]
     assert ledger.answers(requester, during) == {PROJECT: None}
+
+
+def test_a_message_that_finds_the_project_being_built_leaves_it_to_the_builder(
+    tools: Tools, application: Connection, opened: Open, reader: Reader
+) -> None:
+    other = opened()
+    ledger.request_builds(other.connection, [PROJECT])
+
+    with ThreadPoolExecutor(1) as thread:
+        application.execute("begin; lock table onto_insights in access exclusive mode")
+        running = thread.submit(rebuild_project, PROJECT, tools, if_asked=True)
+        until_blocked(other.connection, tools.connection)
+        put_task(application, "fourth")
+        later = ledger.request_builds(other.connection, [PROJECT])
+        left_alone = rebuild_project(PROJECT, other, if_asked=True)
+        application.execute("commit")
+        running.result()
+
+    assert left_alone is None
+    assert ledger.answers(other.connection, later) == {PROJECT: None}
+    assert titles(shown(reader)) == ["first", "fourth", "second", "third"]
+
+
+def test_a_database_that_is_younger_than_its_cache_is_told_apart_from_a_newer_build(
+    tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    ahead = Stamp(epoch=1, generation=10**6).line().encode()
+    RedisStore(redis_client).publish(keys.project(PROJECT), (1, 10**6), {keys.META: ahead}, 60)
+
+    with pytest.raises(BuildError, match="raise its epoch"):
+        rebuild_project(PROJECT, tools)
+
+    tools.connection.execute("update fw_facts set value = value + 1 where name = 'epoch'")
+    assert built(tools).published
+
+
+def test_an_entity_that_changes_its_kind_keeps_its_handle(tools: Tools, reader: Reader) -> None:
+    built(tools)
+    before = reader.bundle(PROJECT, actor=TRUSTED).data["slices"]["tasks"][0]
+    with tools.connection.transaction():
+        tools.connection.execute("update onto_tasks set deleted_at = now() where id = %s", [before["id"]])
+        tools.connection.execute(
+            "insert into onto_goals (id, project_id, name) values (%s, %s, 'converted')", [before["id"], PROJECT]
+        )
+
+    built(tools)
+
+    after = reader.bundle(PROJECT, actor=TRUSTED).data["slices"]["goals"]
+    assert (before["id"], before["handle"]) in [(goal["id"], goal["handle"]) for goal in after]
+
+
+@pytest.mark.promise("loader.loud")
+def test_a_load_that_a_time_limit_cuts_off_leaves_no_lock_behind(
+    tools: Tools, application: Connection, opened: Open
+) -> None:
+    other = opened()
+
+    class TimeIsUp(Exception):
+        """Raised from a signal, anywhere, as Celery's time limit is."""
+
+    def strike(*_: object) -> None:
+        raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, strike)
+    application.execute("begin; lock table onto_insights in access exclusive mode")
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    with pytest.raises(Exception):  # noqa: B017, PT011 - what it is, is psycopg's to say
+        rebuild_project(PROJECT, tools)
+    signal.signal(signal.SIGALRM, before)
+    application.execute("rollback")
+
+    tools.connection.close()
+    assert built(other).published
 
 
 # ---- builds that fail

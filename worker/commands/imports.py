@@ -40,7 +40,7 @@ def import_(settings: Settings, *, directory: Path, skip_bad: bool, as_json: boo
 
 def import_files(found: Services, directory: Path, *, skip_bad: bool = False) -> Imported:
     """Import with a progress bar over the files' bytes."""
-    with connect(found.database_url) as connection:
+    with connect(found.database_url, statement_seconds=0) as connection:
         catalog = inspect(connection)
         total = sum(size for _, _, size in files_of(directory, catalog))
         with bar("importing", total, counted=False) as advance:

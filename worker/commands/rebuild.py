@@ -11,7 +11,7 @@ from tasks.project import rebuild_project
 from worker import dispatch
 from worker.app import create_app
 from worker.crew import some_worker
-from worker.references import live_projects, project_ids
+from worker.references import buildable_projects, project_ids
 from worker.screen import Advance, bar, print_json, say
 from worker.settings import Settings
 from worker.wiring import Services, check_broker, redis_client, services, tools
@@ -34,7 +34,7 @@ def rebuild(settings: Settings, *, projects: tuple[str, ...], every: bool, inlin
         raise click.UsageError("name projects, or say --all")
     with services(settings) as found, connect(found.database_url) as connection:
         catalog = inspect(connection)
-        wanted = live_projects(connection, catalog) if every else project_ids(connection, projects, catalog)
+        wanted = buildable_projects(connection, catalog) if every else project_ids(connection, projects, catalog)
         outcomes = rebuild_projects(settings, found, wanted, inline=inline)
     failed = {project: error for project, error in outcomes.items() if error is not None}
     if as_json:

@@ -108,7 +108,7 @@ def _print(context: Context, form: str, project_id: str) -> None:
 
 
 def _print_full(found: Services, project_id: str, entity: str | None) -> None:
-    with connect(found.database_url) as connection:
+    with connect(found.database_url, statement_seconds=0) as connection:
         catalog = inspect(connection)
         if entity is not None:
             print_json(load_entity(connection, project_id, entity, catalog))

@@ -1,0 +1,258 @@
+"""Ctrl-C, SIGTERM and a closed terminal in the middle of every command that takes its time.
+
+What the middle is, is not left to chance: a lock that the test holds keeps a build or a merge where it is.
+"""
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from acceptance.system import System
+from processes import CHECKOUT, Commands, Running, eventually
+
+from foreword.reader import TRUSTED
+from loaders import ledger
+from worker import crew
+from worker.app import EDITS, REBUILD
+from worker.commands.demo import HOME as DEMO
+from worker.servers import embedded
+from worker.settings import from_environment
+from worker.wiring import services
+
+SAMPLE = CHECKOUT / "samples" / "harbour"
+LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+ROWS = 60_000
+
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+
+
+@pytest.fixture(scope="module")
+def sample(system: System) -> System:
+    done = system.commands.run("import", str(SAMPLE))
+    assert done.code == 0, done.err
+    return system
+
+
+@contextmanager
+def held(database_url: str) -> Iterator["psycopg.Connection[Any]"]:
+    """Tasks can be neither read nor written until the block ends. Yields a connection to look around with."""
+    with (
+        psycopg.connect(database_url, autocommit=True) as looking,
+        psycopg.connect(database_url) as holding,
+    ):
+        holding.execute("lock table onto_tasks in access exclusive mode")
+        yield looking
+        holding.rollback()
+
+
+def is_waited(looking: "psycopg.Connection[Any]") -> bool:
+    return looking.execute(WAITING).fetchone() != (0,)
+
+
+def counted(system: System, table: str) -> int:
+    row = system.connection.execute(f"select count(*) from {table}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+# ---- import
+
+
+@pytest.fixture(scope="module")
+def many_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that takes seconds to import."""
+    directory = tmp_path_factory.mktemp("many")
+    project = "00000000-0000-4000-8000-000000000001"
+    times = {"created_at": "2026-11-21T00:00:00Z", "updated_at": "2026-11-21T00:00:00Z"}
+    (directory / "onto_projects.jsonl").write_text(
+        json.dumps({"id": project, "name": "Many", **times}) + "\n", encoding="utf-8"
+    )
+    with (directory / "onto_tasks.jsonl").open("w", encoding="utf-8") as file:
+        for n in range(ROWS):
+            row = {"id": f"00000000-0000-4000-9000-{n:012}", "project_id": project, "title": f"Task {n}", **times}
+            file.write(json.dumps(row) + "\n")
+    return directory
+
+
+@pytest.mark.promise("worker.interrupt", "import.atomic")
+def test_an_import_that_is_interrupted_imports_nothing(sample: System, many_rows: Path) -> None:
+    before = counted(sample, "onto_tasks"), counted(sample, "onto_projects")
+
+    with sample.commands.start("import", str(many_rows)) as running:
+        assert running.says("importing: 20 %")
+        ended = running.tell(signal.SIGINT)
+
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.endswith("interrupted; nothing half done is left\n")
+    assert "importing: 100 %" not in ended.err
+    assert (counted(sample, "onto_tasks"), counted(sample, "onto_projects")) == before
+
+
+@pytest.mark.promise("worker.interrupt", "import.atomic")
+@pytest.mark.parametrize("number", CODES)
+def test_an_import_that_is_told_to_end_while_it_merges_imports_nothing(
+    sample: System, tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "onto_tasks.jsonl").write_text(
+        (SAMPLE / "onto_tasks.jsonl").read_text(encoding="utf-8").replace('"title":"', '"title":"Changed '),
+        encoding="utf-8",
+    )
+
+    with (
+        held(sample.services.database_url) as looking,
+        sample.commands.start("import", str(tmp_path)) as running,
+    ):
+        assert eventually(lambda: is_waited(looking))
+        ended = running.tell(number)
+        waits_on = is_waited(looking)
+
+    assert ended.code == CODES[number], ended.err
+    assert not waits_on  # the server was told, and does not go on
+    assert counted(sample, "onto_tasks where title like 'Changed%'") == 0
+
+
+# ---- work
+
+
+@pytest.mark.promise("worker.interrupt")
+@pytest.mark.parametrize("number", CODES)
+def test_a_worker_that_is_told_to_end_finishes_its_build(sample: System, number: signal.Signals) -> None:
+    asked = ledger.request_builds(sample.connection, [LIBRARY])
+
+    with sample.worker("--concurrency", "2") as running:
+        with held(sample.services.database_url) as looking:
+            sample.app().send_task(REBUILD, args=[LIBRARY], queue=EDITS, retry=False)
+            assert eventually(lambda: is_waited(looking))
+            running.process.send_signal(number)
+            assert eventually(lambda: "Warm shutdown" in "".join(running.out + running.err))
+            assert running.process.poll() is None
+        ended = running.ended()
+
+    assert ended.code == 0, ended.err
+    assert not sample.commands.left()
+    assert ledger.answers(sample.connection, asked) == {LIBRARY: None}
+    assert sample.reader.project(LIBRARY, actor=TRUSTED)
+
+
+# ---- rebuild
+
+
+@pytest.mark.promise("worker.interrupt", "worker.progress")
+def test_a_rebuild_that_is_told_to_end_leaves_the_worker_to_its_builds(sample: System) -> None:
+    with sample.worker("--concurrency", "2") as worker:
+        with (
+            held(sample.services.database_url) as looking,
+            sample.commands.start("rebuild", "--all") as running,
+        ):
+            assert eventually(lambda: is_waited(looking))
+            ended = running.tell(signal.SIGTERM)
+            waiting = counted(sample, "fw_projects where requested > finished")
+        answered = eventually(lambda: counted(sample, "fw_projects where requested > finished") == 0)
+
+    assert (ended.code, ended.out) == (143, "")
+    assert waiting == 2
+    assert answered
+    assert worker.process.returncode == 0
+
+
+@pytest.mark.promise("worker.interrupt")
+def test_a_second_ctrl_c_does_not_wait_for_a_build_and_leaves_nothing(commands: Commands) -> None:
+    data = commands.home / "data"
+    options = ["--data-dir", str(data)]
+    with embedded(data) as addresses:
+        assert commands.run(*options, "import", str(SAMPLE)).code == 0
+        with (
+            held(addresses.database_url) as looking,
+            commands.start(*options, "rebuild", "--all") as running,
+        ):
+            assert eventually(lambda: is_waited(looking))
+            family = running.children
+            running.process.send_signal(signal.SIGINT)
+            assert running.says("stopping the worker")
+            assert running.process.poll() is None
+
+            ended = running.tell(signal.SIGINT)
+
+            assert eventually(lambda: not is_waited(looking))
+            assert not any(each.is_running() for each in family)
+        built = commands.run(*options, "rebuild", "--all", "--inline")
+
+    assert (ended.code, ended.out) == (130, "")
+    assert "Traceback" not in ended.err
+    assert built.out == "rebuilt 2 of 2 projects\n"
+    assert not commands.left()
+
+
+# ---- up
+
+
+@pytest.mark.promise("worker.interrupt", "servers.clean-stop")
+@pytest.mark.parametrize(
+    ("number", "says"), [(signal.SIGINT, "foreword is up"), (signal.SIGTERM, "starting a worker")]
+)
+def test_up_that_is_told_to_end_leaves_nothing_running(
+    commands: Commands, number: signal.Signals, says: str
+) -> None:
+    with commands.start("up") as running:
+        assert running.says(says)
+        family = running.children
+
+        ended = running.tell(number)
+
+    assert ended.code == CODES[number], ended.err
+    assert "Traceback" not in ended.err
+    assert len(family) >= 3  # a worker and two servers at least
+    assert not any(each.is_running() for each in family)
+    assert not commands.left()
+
+
+@pytest.mark.promise("worker.interrupt")
+def test_up_starts_a_worker_that_was_killed_again(commands: Commands) -> None:
+    def working(running: Running, other_than: int = 0) -> int:
+        worker = running.worker
+        return worker.pid if worker is not None and worker.pid != other_than else 0
+
+    with commands.start("up") as running:
+        assert running.says("foreword is up")
+        killed = running.worker
+        assert killed is not None
+        forked = killed.children()
+        killed.kill()
+
+        assert running.says("the worker ended with -9; starting it again in 1 s")
+        assert eventually(lambda: working(running, killed.pid))
+        assert eventually(lambda: not any(each.is_running() for each in forked))
+        settings = from_environment({"FOREWORD_DATA_DIR": str(_data(commands))})
+        with services(settings) as found:
+            assert eventually(lambda: crew.answers(crew_app(settings, found), 0.1))
+        ended = running.tell(signal.SIGHUP)
+
+    assert ended.code == 129, ended.err
+    assert not commands.left()
+
+
+# ---- demo
+
+
+@pytest.mark.promise("worker.interrupt")
+@pytest.mark.parametrize(
+    ("number", "says"), [(signal.SIGINT, "rebuilding: 50 %"), (signal.SIGTERM, "importing: 20 %")]
+)
+def test_a_demo_that_is_told_to_end_leaves_nothing_running(
+    commands: Commands, number: signal.Signals, says: str
+) -> None:
+    with commands.start("demo") as running:
+        assert running.says(says)
+
+        ended = running.tell(number)
+
+    assert ended.code == CODES[number], ended.err
+    assert "Traceback" not in ended.err
+    assert not commands.left(DEMO)
