@@ -28,7 +28,7 @@ demo: $(READY)  ## Run the whole thing on sample data and show the result (DATA=
 test: $(READY)  ## Run the whole suite
 	@$(BIN)/python -m pytest -q $(ARGS)
 
-check: $(READY)  ## Lint, types, import contracts, lock freshness
+check: $(READY)  ## Lint, format, types, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
