@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stopped:
-        click.echo("interrupted; what was begun was left whole or undone", err=True)
+        click.echo("interrupted; nothing half done is left", err=True)
         # Celery's own command line makes an Abort of what came before Celery listened to signals itself.
         return next((e.exit_code for e in (stopped, stopped.__cause__) if isinstance(e, Ended)), 130)
     except ForewordError as error:

@@ -23,7 +23,10 @@ from worker.wiring import Services, redis_client, redis_errors, services, tools
 @click.argument("project")
 @click.option("--focus", metavar="ENTITY", help="The focus bundle of an entity, by handle or UUID.")
 @click.option(
-    "--budget", type=int, metavar="N", help=f"Tokens of the text, {SMALLEST_BUDGET} to {LARGEST_BUDGET}."
+    "--budget",
+    type=int,
+    metavar="N",
+    help=f"Tokens of the text, from {SMALLEST_BUDGET} up; it has lines for {LARGEST_BUDGET}.",
 )
 @click.option("--text", "form", flag_value="text", default="text", help="The text for a prompt (default).")
 @click.option("--prompt", "form", flag_value="prompt", help="The text in its frame for a system prompt.")
@@ -43,6 +46,8 @@ def show(
     """Show what a chat process reads of PROJECT (a UUID or a handle)."""
     if budget is not None:
         check_budget(budget)
+        if form not in {"text", "prompt"}:
+            raise click.UsageError("--budget goes with the text, not with --json, --graph or --full")
     reading: Actor = actor or TRUSTED
     with services(settings) as found:
         project_id, entity = _resolved(found, project, focus)
