@@ -65,11 +65,12 @@ _ASKED = "select requested > finished from fw_projects where project_id = %(proj
 # The newest place in the order that this database has given away.
 _NEWEST = "select (select value from fw_facts where name = 'epoch'), (select last_value from fw_generation)"
 
-# A project that is gone has its tombstone published; there is nothing more to do for it.
+# A project that is gone has its tombstone published; there is nothing more to do for it. Where a later build found
+# it again, an earlier one that comes late does not bury it.
 _BURY = """
 update fw_projects set finished = greatest(finished, %(request)s), generation = %(generation)s,
   snapshot = 'gone', entities = 0, built_at = now(), error = null
-where project_id = %(project)s::uuid
+where project_id = %(project)s::uuid and generation < %(generation)s
 """
 
 # Projects that have been asked for and may have to be buried.

@@ -470,6 +470,21 @@ def test_a_build_without_a_table_fails_and_leaves_the_old_bundle(tools: Tools, r
 
 
 @pytest.mark.usefixtures("alters")
+def test_what_another_try_may_mend_is_no_answer_yet(tools: Tools, reader: Reader) -> None:
+    built(tools)
+    request = ledger.request_builds(tools.connection, [PROJECT])
+    tools.connection.execute("alter table onto_goals rename to gone")
+
+    with pytest.raises(SchemaError):
+        rebuild_project(PROJECT, tools, if_asked=True, last_try=False)
+
+    assert ledger.answers(tools.connection, request) == {}
+    tools.connection.execute("alter table gone rename to onto_goals")
+    assert rebuild_project(PROJECT, tools, if_asked=True) is not None
+    assert ledger.answers(tools.connection, request) == {PROJECT: None}
+
+
+@pytest.mark.usefixtures("alters")
 @pytest.mark.promise("build.broken-row")
 @pytest.mark.parametrize(
     ("column", "type_", "value", "said"),

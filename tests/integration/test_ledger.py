@@ -119,6 +119,28 @@ def test_a_turn_sees_what_it_waited_for_whatever_the_database_s_defaults_are(
         watcher.execute(f"alter database {name} reset default_transaction_isolation".encode())
 
 
+def test_a_turn_that_is_not_free_is_not_waited_for(connection: Connection, other: Connection) -> None:
+    with ledger.turn(connection, PROJECT), ledger.turn_if_free(other, PROJECT) as busy:
+        assert busy is None
+
+    with ledger.turn_if_free(other, PROJECT) as free, ledger.turn_if_free(connection, PROJECT) as busy:
+        assert free is not None
+        assert busy is None
+    assert built(connection).generation > free.generation
+
+
+def test_who_did_not_get_a_turn_does_not_end_another_s(connection: Connection, other: Connection) -> None:
+    warnings: list[str | None] = []
+    other.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+
+    with ledger.turn(connection, PROJECT):
+        for _ in range(2):
+            with ledger.turn_if_free(other, PROJECT) as busy:
+                assert busy is None
+
+    assert warnings == []
+
+
 def test_generations_rise_over_all_projects_and_failures(connection: Connection, other: Connection) -> None:
     generations = []
     for worker, project in [(connection, PROJECT), (other, OTHER), (other, PROJECT), (connection, PROJECT)]:
@@ -274,6 +296,40 @@ def test_an_older_failure_does_not_spoil_a_newer_build(connection: Connection) -
     assert ledger.answers(connection, request) == {PROJECT: None}
 
 
+def test_a_project_that_is_gone_is_not_listed_until_it_is_built_again(connection: Connection) -> None:
+    built(connection)
+    request = asked(connection)
+    listed = ledger.unburied(connection)
+
+    with ledger.turn(connection, PROJECT) as turn:
+        ledger.bury(connection, PROJECT, turn)
+
+    assert listed == [PROJECT]
+    assert ledger.unburied(connection) == []
+    assert ledger.answers(connection, request) == {PROJECT: None}
+    built(connection)
+    assert ledger.unburied(connection) == [PROJECT]
+
+
+def test_an_older_burial_does_not_undo_a_newer_build(connection: Connection) -> None:
+    with ledger.turn(connection, PROJECT) as older:
+        pass
+    newer = built(connection)
+
+    ledger.bury(connection, PROJECT, older)
+
+    assert state(connection)["generation"] == newer.generation
+    assert ledger.unburied(connection) == [PROJECT]
+
+
+def test_a_turn_tells_a_project_that_nobody_ever_asked_for(connection: Connection) -> None:
+    with ledger.turn(connection, PROJECT) as before:
+        asked(connection)
+
+    with ledger.turn(connection, PROJECT) as after:
+        assert (before.known, after.known) == (False, True)
+
+
 # ---- requests and answers
 
 
@@ -289,6 +345,20 @@ def test_who_asks_twice_in_one_breath_asks_once(connection: Connection) -> None:
 
     assert request.keys() == {PROJECT, OTHER}
     assert state(connection)["requested"] == request[PROJECT]
+
+
+def test_a_request_waits_until_a_build_has_seen_it(connection: Connection) -> None:
+    before = ledger.asked(connection, PROJECT)
+    asked(connection)
+    waiting = ledger.asked(connection, PROJECT)
+    built(connection)
+
+    assert (before, waiting, ledger.asked(connection, PROJECT)) == (False, True, False)
+
+
+def test_the_newest_place_in_the_order_is_the_last_that_was_drawn(connection: Connection) -> None:
+    with ledger.turn(connection, PROJECT) as turn:
+        assert ledger.newest(connection) == (turn.epoch, turn.generation)
 
 
 def test_nothing_asked_is_nothing_answered(connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 import fcntl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ import psycopg
 from foreword.errors import BadInput, ForewordError
 from foreword.kinds import KINDS
 from foreword.reader import TRUSTED, Actor, Context, Reader
+from loaders.catalog import inspect
 from loaders.connection import connect
 from loaders.jsonl import Imported
 from loaders.migrate import migrate
@@ -22,6 +23,7 @@ from worker.commands.imports import import_files
 from worker.commands.rebuild import rebuild_projects
 from worker.crew import CHECKOUT, own_worker
 from worker.manifest import Manifest, differences, read_manifest
+from worker.references import live_projects
 from worker.screen import console, heading, say, table
 from worker.settings import Settings
 from worker.wiring import Services, redis_client, redis_errors, services
@@ -62,13 +64,14 @@ def demo(settings: Settings, *, data: Path) -> int:
             _start_empty(found)
         with steps.timed("import"):
             imported = import_files(found, data)
+        projects = _live(found)
         with (
             steps.timed("start a worker", own_worker(own, create_app(own, found))),
             steps.timed("rebuild through Celery"),
         ):
-            outcomes = rebuild_projects(own, found, imported.projects)
+            outcomes = rebuild_projects(own, found, projects)
         with steps.timed("read"):
-            contexts = _read(own, found, imported.projects)
+            contexts = _read(own, found, projects)
         shown = _show(own, found, imported, contexts)
         steps.show()
     problems = [f"{project}: {error}" for project, error in outcomes.items() if error is not None]
@@ -127,7 +130,13 @@ def _start_empty(found: Services) -> None:
     migrate(found.database_url)
 
 
-def _read(own: Settings, found: Services, projects: tuple[str, ...]) -> dict[str, Context]:
+def _live(found: Services) -> list[str]:
+    """What was imported, without projects that are deleted."""
+    with connect(found.database_url) as connection:
+        return live_projects(connection, inspect(connection))
+
+
+def _read(own: Settings, found: Services, projects: Sequence[str]) -> dict[str, Context]:
     """Every project's bundle, with the clock of the day that the data is about."""
     noon = None if own.as_of is None else datetime(own.as_of.year, own.as_of.month, own.as_of.day, 12, tzinfo=UTC)
     with redis_client(found.redis_url) as client, redis_errors("reading"):
@@ -137,10 +146,10 @@ def _read(own: Settings, found: Services, projects: tuple[str, ...]) -> dict[str
 
 def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[str, Context]) -> str:
     """The largest project as its first member reads it, and everybody's coverage; the handle of the one shown."""
-    project = next(iter(sorted(contexts, key=lambda p: -_entities(contexts[p]))), None)
-    if project is None or not contexts[project]:
+    built = sorted((p for p in contexts if contexts[p]), key=lambda p: -_entities(contexts[p]))
+    if not built:
         return ""
-    context = contexts[project]
+    project, context = built[0], contexts[built[0]]
     actor = _some_member(found, project)
     with redis_client(found.redis_url) as client:
         reader = Reader(client)
@@ -152,10 +161,10 @@ def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[
     heading(f"what a chat reads of project {project}, {who}")
     click.echo(context.text, nl=False)
     heading(f"{context.tokens} tokens of {own.budget}, read in {micros:.0f} µs")
-    for each in sorted(contexts, key=lambda p: -_entities(contexts[p]))[:12]:
+    for each in built[:12]:
         _print_coverage(contexts[each])
     rows = sum(imported.rows.values())
-    click.echo(f"\n{rows} rows imported, {len(contexts)} projects rebuilt")
+    click.echo(f"\n{rows} rows imported, {len(built)} projects rebuilt")
     handle: str = context.data["handles"].get(project, project)
     return handle
 
@@ -204,7 +213,8 @@ def _verdict(problems: list[str], shown: str) -> int:
     command = f"python -m worker --data-dir {here}"
     click.echo("\nnothing is left running. Look further:")
     click.echo(f"  .venv/bin/{command} projects")
-    click.echo(f"  .venv/bin/{command} show {shown} --budget 500")
-    click.echo(f"  .venv/bin/{command} show {shown} --focus T1")
+    if shown:
+        click.echo(f"  .venv/bin/{command} show {shown} --budget 500")
+        click.echo(f"  .venv/bin/{command} show {shown} --focus T1")
     click.echo("  docs/reading.md: reading bundles from your own chat process")
     return 0
