@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import redis
@@ -20,6 +21,8 @@ from worker.settings import Settings, from_environment
 from worker.wiring import Services
 
 _number = count(1)
+
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 AS_OF = "2026-11-21"
 """The day that the sample is about."""
@@ -104,3 +107,19 @@ def _database(servers: Addresses, template: str) -> Iterator[str]:
             yield servers.database_url.replace("/foreword?", f"/{name}?")
         finally:
             admin.execute(f'drop database "{name}" with (force)'.encode())
+
+
+@contextmanager
+def held(database_url: str, mode: str = "access exclusive") -> Iterator["psycopg.Connection[Any]"]:
+    """Tasks cannot be written until the block ends, or read. Yields a connection to look around with."""
+    with (
+        psycopg.connect(database_url, autocommit=True) as looking,
+        psycopg.connect(database_url) as holding,
+    ):
+        holding.execute(f"lock table onto_tasks in {mode} mode".encode())
+        yield looking
+        holding.rollback()
+
+
+def is_waited(looking: "psycopg.Connection[Any]") -> bool:
+    return looking.execute(WAITING).fetchone() != (0,)

@@ -55,8 +55,8 @@ def test_the_demo_shows_coverage_and_time_and_where_to_go(demos: tuple[Ended, En
     for step in STEPS:
         assert re.search(rf"^ {step} +\d+\.\d\d s", done.out, re.MULTILINE), step
     assert "nothing is left running" in done.out
-    for further in ("projects", "show PRJ1 --budget 500", "show PRJ1 --focus T1"):
-        assert f"python -m worker --data-dir .foreword/demo {further}" in done.out
+    for further in ("projects", r"show PRJ\d --budget 500", r"show PRJ\d --focus T1"):
+        assert re.search(rf"python -m worker --data-dir .foreword/demo {further}\n", done.out), further
     assert "\x1b" not in done.out
 
 

@@ -5,14 +5,10 @@ What the middle is, is not left to chance: a lock that the test holds keeps a bu
 
 import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
-from acceptance.system import System
+from acceptance.system import System, held, is_waited
 from processes import CHECKOUT, Commands, eventually
 
 from foreword.reader import TRUSTED
@@ -29,30 +25,12 @@ LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 ROWS = 60_000
 
-WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-
 
 @pytest.fixture(scope="module")
 def sample(system: System) -> System:
     done = system.commands.run("import", str(SAMPLE))
     assert done.code == 0, done.err
     return system
-
-
-@contextmanager
-def held(database_url: str, mode: str = "access exclusive") -> Iterator["psycopg.Connection[Any]"]:
-    """Tasks cannot be written until the block ends, or read. Yields a connection to look around with."""
-    with (
-        psycopg.connect(database_url, autocommit=True) as looking,
-        psycopg.connect(database_url) as holding,
-    ):
-        holding.execute(f"lock table onto_tasks in {mode} mode".encode())
-        yield looking
-        holding.rollback()
-
-
-def is_waited(looking: "psycopg.Connection[Any]") -> bool:
-    return looking.execute(WAITING).fetchone() != (0,)
 
 
 def counted(system: System, table: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import redis
-from acceptance.system import System
+from acceptance.system import System, held, is_waited
 from processes import CHECKOUT, eventually
 
 from foreword import keys, tokens
@@ -94,11 +94,19 @@ def fields(system: System, project: str) -> dict[str, bytes]:
 
 def handled(system: System) -> int:
     """How many rebuild messages the worker has done with; -1 while it is busy."""
-    asking = system.app().control.inspect(timeout=0.2)
-    active, stats = asking.active() or {}, asking.stats() or {}
+    app = system.app()
+    with app.connection_for_write() as connection:
+        asking = app.control.inspect(limit=1, connection=connection)
+        active, stats = asking.active() or {}, asking.stats() or {}
     if any(active.values()) or not stats:
         return -1
     return sum(each["total"].get(REBUILD, 0) for each in stats.values())
+
+
+def idle(system: System) -> int:
+    """Likewise, when it is not busy."""
+    assert eventually(lambda: handled(system) >= 0)
+    return handled(system)
 
 
 @pytest.fixture
@@ -254,8 +262,22 @@ def test_an_outcome_is_reported_only_when_the_bundle_in_redis_is_new(working: Sy
 
 
 @pytest.mark.promise("worker.progress")
+def test_a_build_is_answered_only_when_its_bundle_is_in_redis(working: System) -> None:
+    before = stamp(working, BOAT).generation
+    with held(working.services.database_url) as looking:
+        asked = ledger.request_builds(working.connection, [BOAT])
+        working.app().send_task(REBUILD, args=[BOAT], queue=EDITS, retry=False)
+        assert eventually(lambda: is_waited(looking))
+        working.redis.client_pause(700, all=False)  # who writes to Redis waits, much longer than a build takes
+
+    assert eventually(lambda: ledger.answers(working.connection, asked))
+
+    assert stamp(working, BOAT).generation > before
+
+
+@pytest.mark.promise("worker.progress")
 def test_a_message_that_comes_twice_builds_once(working: System, builds: Callable[[], int]) -> None:
-    before = handled(working)
+    before = idle(working)
     ledger.request_builds(working.connection, [BOAT])
 
     for _ in range(2):
@@ -267,7 +289,7 @@ def test_a_message_that_comes_twice_builds_once(working: System, builds: Callabl
 
 @pytest.mark.promise("worker.progress")
 def test_a_message_that_nobody_asked_for_builds_nothing(working: System, builds: Callable[[], int]) -> None:
-    before = handled(working)
+    before = idle(working)
 
     working.app().send_task(REBUILD, args=[BOAT], kwargs={"from_the_future": 1}, queue=EDITS, retry=False)
 
