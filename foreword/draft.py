@@ -55,14 +55,8 @@ class Draft:
 
     @property
     def named(self) -> list[tuple[str, str]]:
-        """(kind, id) of everything whose handle the text needs, in order of creation, so that the first build of
-        a project numbers its entities as they came about.
-        """
-        born = []
-        for entity, (kind, row) in self.by_id.items():
-            created = kind.at.get("created_at")
-            born.append((kind.name, str(row[created]) if created is not None else "", entity))
-        return [(kind, entity) for kind, _, entity in sorted(born)]
+        """(kind, id) of everything whose handle the text needs, in the order in which handles are drawn."""
+        return in_order_of_creation(self.by_id)
 
     @property
     def local_date(self) -> LocalDate:
@@ -78,6 +72,15 @@ class Draft:
     def valid_until(self) -> datetime:
         """The first instant at which the as-of date is no longer true, in UTC."""
         return next_midnight(self.as_of, self.zone)
+
+
+def in_order_of_creation(by_id: Mapping[str, tuple[Kind, Row]]) -> list[tuple[str, str]]:
+    """(kind, id) of each, so that those that are first shown together are numbered as they came about."""
+    born = []
+    for entity, (kind, row) in by_id.items():
+        created = kind.at.get("created_at")
+        born.append((kind.name, str(row[created]) if created is not None else "", entity))
+    return [(kind, entity) for kind, _, entity in sorted(born)]
 
 
 def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Draft:

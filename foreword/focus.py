@@ -10,7 +10,7 @@ from typing import Any
 
 from foreword.bundle import graph_json, header
 from foreword.derive import Neighbourhood, Surroundings
-from foreword.draft import Draft, done_tasks, mentions, rows_by_id
+from foreword.draft import Draft, done_tasks, in_order_of_creation, mentions, rows_by_id
 from foreword.errors import UnknownEntity
 from foreword.graph import Graph, best
 from foreword.kinds import PROJECT, Kind
@@ -83,7 +83,7 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
         linked_total=len(others),
         near=near,
         by_id=by_id,
-        named=sorted((kind.name, i) for i, (kind, _) in by_id.items()),
+        named=in_order_of_creation(by_id),
     )
 
 

@@ -344,6 +344,7 @@ def test_a_message_that_nobody_sent_builds_nothing(tools: Tools, redis_client: "
     assert redis_client.keys() == []
 
 
+@pytest.mark.promise("build.covered")
 @pytest.mark.parametrize("locked", ["onto_projects", "onto_insights", "fw_handles"])
 def test_an_edit_and_its_request_during_a_build_get_a_build_of_their_own(
     tools: Tools, application: Connection, opened: Open, reader: Reader, locked: str
@@ -367,6 +368,7 @@ def test_an_edit_and_its_request_during_a_build_get_a_build_of_their_own(
     assert ledger.answers(requester, during) == {PROJECT: None}
 
 
+@pytest.mark.promise("build.covered")
 def test_a_message_that_finds_the_project_being_built_leaves_it_to_the_builder(
     tools: Tools, application: Connection, opened: Open, reader: Reader
 ) -> None:
