@@ -31,6 +31,9 @@ EDITS, BRIEFS, SWEEP = "edits", "briefs", "sweep"
 REBUILD, FOCUS = "foreword.rebuild_project", "foreword.build_focus"
 """Names of the jobs."""
 
+NODE = "foreword"
+"""How the names of our workers begin: what tells them from the application's own on the same broker."""
+
 HARD_SECONDS, SOFT_SECONDS, VISIBILITY_SECONDS = 60, 50, 180
 """A build of 100,000 entities takes a second or two."""
 

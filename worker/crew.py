@@ -13,6 +13,7 @@ import psutil
 from celery import Celery
 
 from foreword.errors import ServerError, Unavailable
+from worker.app import NODE
 from worker.screen import say
 from worker.settings import PREFIX, Settings, to_environment
 from worker.wiring import redis_errors
@@ -33,7 +34,7 @@ END_SECONDS = 5
 
 
 def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
-    """Whether any worker answers."""
+    """Whether any worker of ours answers; the application may have others on the same broker."""
     # A connection of its own for each question, since one that had no answer goes on waiting for it, deaf to the
     # next; and one that waits no longer than we do, since closing it waits for its wait (a second by default).
     waits = {"polling_interval": seconds}
@@ -41,7 +42,8 @@ def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
         redis_errors("asking for workers"),
         app.connection_for_write(transport_options=waits) as connection,
     ):
-        return bool(app.control.ping(timeout=seconds, limit=1, connection=connection))
+        ours = {"pattern": f"{NODE}-*@*", "matcher": "glob"}
+        return bool(app.control.ping(timeout=seconds, limit=1, connection=connection, **ours))
 
 
 @contextmanager

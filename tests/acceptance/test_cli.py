@@ -17,10 +17,12 @@ import click
 import pytest
 import redis
 from acceptance.system import System
-from processes import CHECKOUT, Ended
+from celery import Celery
+from processes import CHECKOUT, Ended, eventually
 
 from worker import cli
 from worker.settings import PREFIX, Settings
+from worker.wiring import kombu_url
 
 Tell = Callable[..., Ended]
 
@@ -213,7 +215,16 @@ def test_what_is_not_built_yet_is_said_with_what_to_do(sample: System, tell: Tel
 
 @pytest.mark.promise("cli.errors", "reader.members")
 def test_an_actor_who_is_no_member_is_shown_nothing(sample: System, tell: Tell) -> None:
-    for more in ([], ["--json"], ["--graph"], ["--focus", "T1"], ["--budget", "300"]):
+    for more in (
+        [],
+        ["--json"],
+        ["--graph"],
+        ["--full"],
+        ["--prompt"],
+        ["--budget", "300"],
+        ["--focus", "T1"],
+        ["--focus", "T1", "--full"],
+    ):
         told = tell("show", LIBRARY, "--actor", NOBODY, *more)
 
         assert (told.code, told.out) == (1, ""), more
@@ -354,12 +365,28 @@ def test_a_password_that_is_wrong_is_not_repeated(sample: System, tell: Tell) ->
 
 @pytest.mark.promise("cli.down")
 def test_nobody_working_is_one_line_and_says_what_to_do(sample: System, tell: Tell) -> None:
-    told = tell("rebuild", "--all")
+    # The application may have workers of its own on the same broker.
+    other = Celery("other", broker=kombu_url(sample.services.broker_url), set_as_current=False)
+    command = ["-m", "celery", "-b", other.conf.broker_url, "-q", "worker", "-P", "solo"]
+    environment = dict(sample.commands.environment)
+    with subprocess.Popen(
+        [sys.executable, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            assert eventually(lambda: pings(other))
+            told = tell("rebuild", "--all")
+        finally:
+            process.kill()
 
     assert (told.code, told.out) == (3, "")
     assert one_line(told.err) == (
         "error: no worker answers; start one with `python -m worker work`, or build here with --inline"
     )
+
+
+def pings(app: Celery) -> bool:
+    with app.connection_for_write() as connection:
+        return bool(app.control.ping(timeout=0.2, limit=1, connection=connection))
 
 
 @pytest.mark.promise("cli.down")

@@ -8,6 +8,7 @@ import orjson
 from foreword.errors import ForewordError
 from foreword.lines import LARGEST_BUDGET, SMALLEST_BUDGET, check_budget
 from foreword.reader import TRUSTED, Actor, Context, Reader
+from foreword.stamp import Stamp
 from loaders.catalog import inspect
 from loaders.connection import connect
 from loaders.entity import full_graph, load_entity, resolve
@@ -52,6 +53,8 @@ def show(
     with services(settings) as found:
         project_id, entity = _resolved(found, project, focus)
         if form == "full":
+            if actor is not None:  # the whole form comes from the database, where nobody asks who is a member
+                _there(_read(found, project_id, actor, None, structured=False), project_id)
             _print_full(found, project_id, entity)
             return
         if entity is not None:
@@ -96,18 +99,22 @@ def _focused(
         return reader.focus(*place, actor=actor, budget=budget)
 
 
-def _print(context: Context, form: str, project_id: str) -> None:
+def _there(context: Context, project_id: str) -> Stamp:
     if not context or context.stamp is None:
         raise ForewordError(
             f"project {project_id} has no bundle yet; build it with `python -m worker rebuild {project_id}`"
         )
+    return context.stamp
+
+
+def _print(context: Context, form: str, project_id: str) -> None:
+    stamp = _there(context, project_id)
     if form == "json":
-        print_json({"status": context.status, "stamp": asdict(context.stamp), **context.data})
+        print_json({"status": context.status, "stamp": asdict(stamp), **context.data})
     elif form == "graph":
         print_json(context.data["graph"])
     else:
         click.echo(project_context(context.text) if form == "prompt" else context.text, nl=False)
-        stamp = context.stamp
         status = "fresh" if context.status == "fresh" else f"stale: its dates are of {stamp.as_of}, rebuild it"
         say(f"{context.tokens} tokens, generation {stamp.generation}, {status}")
 

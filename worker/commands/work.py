@@ -1,5 +1,6 @@
 """``work``: one Celery worker in the foreground."""
 
+import os
 import signal
 from typing import Any
 
@@ -7,7 +8,7 @@ import click
 from celery.signals import worker_ready
 
 from foreword.errors import ForewordError
-from worker.app import BRIEFS, EDITS, SWEEP, create_app
+from worker.app import BRIEFS, EDITS, NODE, SWEEP, create_app
 from worker.settings import Settings
 from worker.wiring import check_broker, services, tools
 
@@ -34,6 +35,7 @@ def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, l
         _end_with_the_terminal()
         arguments = [
             "worker",
+            f"--hostname={NODE}-{os.getpid()}@%h",
             f"--queues={','.join(queues or (EDITS, BRIEFS, SWEEP))}",
             f"--concurrency={concurrency or settings.concurrency}",
             f"--loglevel={loglevel}",
@@ -49,12 +51,16 @@ def work(settings: Settings, queues: tuple[str, ...], concurrency: int | None, l
 
 
 def _end_with_the_terminal() -> None:
-    """Celery restarts on SIGHUP, by a command line that it cannot know. A closed terminal is meant as an end."""
+    """Celery restarts on SIGHUP, by a command line that it cannot know. A closed terminal is meant as an end; it
+    waits until Celery has its handlers.
+    """
     before = signal.getsignal(signal.SIGHUP)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
 
-    @worker_ready.connect(weak=False)  # by then Celery has its handlers
+    @worker_ready.connect(weak=False)
     def _listen(**_: Any) -> None:
         ended = signal.getsignal(signal.SIGTERM)
         signal.signal(signal.SIGHUP, before if before == signal.SIG_IGN else ended)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     del _listen
