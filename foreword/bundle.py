@@ -38,7 +38,7 @@ class Content:
 
 def render(draft: Draft, handles: Mapping[str, str], count: Counter) -> Content:
     """Write a draft out. ``handles`` must hold every id of ``draft.named``."""
-    lights = _lights(draft)
+    lights = lights_of(draft)
     data = {
         "project_id": draft.rows.project_id,
         "as_of": draft.as_of.isoformat(),
@@ -64,7 +64,8 @@ def render(draft: Draft, handles: Mapping[str, str], count: Counter) -> Content:
     )
 
 
-def _lights(draft: Draft) -> dict[str, Record]:
+def lights_of(draft: Draft) -> dict[str, Record]:
+    """The light records of everything a draft shows, by id."""
     local_date = draft.local_date
     lights = {}
     for entity, near in draft.near.items():

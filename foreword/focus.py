@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foreword.bundle import graph_json, header
+from foreword.bundle import graph_json, header, lights_of
 from foreword.derive import Neighbourhood, Surroundings
 from foreword.draft import Draft, done_tasks, in_order_of_creation, mentions, rows_by_id
 from foreword.errors import UnknownEntity
@@ -120,7 +120,7 @@ def render_focus(
         },
     }
     if with_graph:
-        data["graph"] = graph_json(draft.base, _graph_lights(draft.base))
+        data["graph"] = graph_json(draft.base, lights_of(draft.base))
     lines, always = _lines(draft, lights, handles, count)
     return FocusContent(data=data, lines=lines, always=always)
 
@@ -129,15 +129,6 @@ def _light(draft: FocusDraft, entity: str) -> Record:
     kind, row = draft.by_id[entity]
     direct = entity in draft.base.graph.direct
     return full_record(kind, row, draft.base.local_date, draft.near[entity], direct=direct)
-
-
-def _graph_lights(base: Draft) -> dict[str, Record]:
-    found = {}
-    for entity, _ in base.snapshot.nodes[1:]:
-        kind, row = base.by_id[entity]
-        direct = entity in base.graph.direct
-        found[entity] = full_record(kind, row, base.local_date, base.near[entity], direct=direct)
-    return found
 
 
 def _entity(draft: FocusDraft, entity: str, lights: Mapping[str, Record], handles: Mapping[str, str]) -> Record:
