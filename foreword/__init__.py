@@ -20,7 +20,8 @@ from foreword.errors import (
     UnknownEntity,
     UnknownProject,
 )
-from foreword.reader import TRUSTED, AsyncReader, Context, Reader
+from foreword.freshness import token, token_async
+from foreword.reader import TRUSTED, AsyncReader, Changes, Context, Reader
 from foreword.stamp import Stamp
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "BadBudget",
     "BadInput",
     "BuildError",
+    "Changes",
     "Context",
     "ForewordError",
     "NotAMember",
@@ -38,4 +40,6 @@ __all__ = [
     "Stamp",
     "UnknownEntity",
     "UnknownProject",
+    "token",
+    "token_async",
 ]

@@ -11,10 +11,12 @@ from typing import Any
 
 from foreword import keys
 from foreword.bundle import Content
+from foreword.changes import Difference
 from foreword.lines import Fitted, Line, fit
 from foreword.stamp import Stamp
 
 Dumps = Callable[[Any], bytes]
+Loads = Callable[[bytes | str], Any]
 Fields = dict[str, bytes]
 
 
@@ -54,11 +56,11 @@ def tombstone(stamp: Stamp) -> Fields:
     return {keys.META: line, keys.TEXT: line}
 
 
-def _loads(raw: bytes | str | None) -> Any:
+def _loads(raw: bytes | str | None, loads: Loads = json.loads) -> Any:
     if raw is None:
         return None
     try:
-        return json.loads(raw)
+        return loads(raw)
     except (ValueError, RecursionError):
         return None
 
@@ -126,7 +128,50 @@ def decode_head(raw: bytes | str | None) -> Head | None:
     return None
 
 
-def decode_data(raw: bytes | str | None) -> Mapping[str, Any] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A stored difference between two successive versions."""
+
+    since: str
+    version: str
+    difference: Difference
+
+
+LONGEST_NEWS = 65_536
+"""Bytes of a stored difference at most: after a larger one the whole is the shorter thing to read."""
+
+
+def encode_news(step: Step, dumps: Dumps = dumps) -> bytes | None:
+    """A difference to be kept; None where it is too large for that."""
+    found = step.difference
+    written = dumps(
+        {"since": step.since, "version": step.version}
+        | {"added": found.added, "gone": found.gone, "changed": found.changed}
+    )
+    return written if len(written) <= LONGEST_NEWS else None
+
+
+def decode_news(raw: bytes | str | None) -> Step | None:
+    """A stored difference."""
+    match _loads(raw):
+        case {
+            "since": str(since),
+            "version": str(version),
+            "added": dict(added),
+            "gone": dict(gone),
+            "changed": dict(changed),
+        }:
+            return Step(since=since, version=version, difference=Difference(added, gone, changed))
+    return None
+
+
+def is_version(text: str) -> bool:
+    """Whether ``text`` may be a bundle's version."""
+    epoch, _, generation = str(text).partition(":")
+    return epoch.isdecimal() and generation.isdecimal()
+
+
+def decode_data(raw: bytes | str | None, loads: Loads = json.loads) -> Mapping[str, Any] | None:
     """The structured bundle."""
-    found = _loads(raw)
+    found = _loads(raw, loads)
     return found if isinstance(found, dict) else None

@@ -10,10 +10,24 @@ from foreword.stamp import SCHEMA
 TEXT, META, LINES, DATA, HEAD, FENCE = "text", "meta", "lines", "data", "head", "fence"
 """Fields of a bundle's hash. The text has a field of its own: reading it costs what a GET costs."""
 
+MARKER = f"fw:{SCHEMA}:marker"
+"""A hash of one field that never expires. When it is gone, or another, Redis is not the one that was published
+to."""
+
+VALUE = "value"
+
+WANTED = f"fw:{SCHEMA}:wanted"
+"""The set of what readers missed: project ids, and ``id reference`` of focus bundles."""
+
 
 def project(project_id: str) -> str:
     """The hash of a project's bundle."""
     return f"fw:{SCHEMA}:{{{project_id}}}:project"
+
+
+def changes(project_id: str) -> str:
+    """The list of differences between successive bundles of a project, oldest first."""
+    return f"fw:{SCHEMA}:{{{project_id}}}:changes"
 
 
 def focus(project_id: str, reference: str) -> str:

@@ -7,7 +7,8 @@ ever collected.
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 
-from foreword.ports import Raw
+from foreword.keys import FENCE, WANTED
+from foreword.ports import NEWS_KEPT, WANTED_MOST, News, Raw
 
 
 class MemoryStore:
@@ -17,14 +18,27 @@ class MemoryStore:
         self._lock = Lock()
         self._hashes: dict[str, tuple[tuple[int, int], dict[str, bytes]]] = {}
         self._sets: dict[str, set[str]] = {}
+        self._lists: dict[str, list[bytes]] = {}
 
-    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+    def publish(
+        self,
+        key: str,
+        fence: tuple[int, int],
+        fields: Mapping[str, bytes],
+        ttl: int,
+        news: News | None = None,
+    ) -> bool:
         """See ``Store.publish``."""
         del ttl
         with self._lock:
-            if key in self._hashes and self._hashes[key][0] >= fence:
+            before = self._hashes[key][0] if key in self._hashes else None
+            if before is not None and before >= fence:
                 return False
-            self._hashes[key] = (fence, dict(fields))
+            self._hashes[key] = (fence, {**fields, FENCE: "{}:{}".format(*fence).encode()})
+            if news is not None:
+                follows = before is not None and news.since == "{}:{}".format(*before)
+                listed = self._lists.get(news.key, []) if follows and news.entry else []
+                self._lists[news.key] = [*listed, *([news.entry] if news.entry and follows else [])][-NEWS_KEPT:]
             return True
 
     def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
@@ -36,6 +50,19 @@ class MemoryStore:
     def read_many(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[list[Raw]]:
         """See ``Store.read_many``."""
         return [self.read(key, fields) for key, fields in wanted]
+
+    def read_with_list(self, key: str, fields: Sequence[str], news: str) -> tuple[list[Raw], list[Raw]]:
+        """See ``Store.read_with_list``."""
+        with self._lock:
+            stored = self._hashes.get(key, ((0, 0), {}))[1]
+            return [stored.get(field) for field in fields], [*self._lists.get(news, [])]
+
+    def want(self, member: str) -> None:
+        """See ``Store.want``."""
+        with self._lock:
+            wanted = self._sets.setdefault(WANTED, set())
+            if len(wanted) < WANTED_MOST:
+                wanted.add(member)
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``."""

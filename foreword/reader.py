@@ -6,12 +6,14 @@ library; the client is the chat's own.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from foreword import codec, keys
-from foreword.errors import NotAMember
+from foreword.changes import Difference, fold
+from foreword.errors import BadInput, NotAMember
+from foreword.freshness import contains, parse_token
 from foreword.handles import reference_of, uuid_of
 from foreword.lines import Line, check_budget, fit
 from foreword.ports import Raw, Store
@@ -39,8 +41,9 @@ class Context:
     """What a reader found. True when there is something to show.
 
     Attributes:
-        status: ``fresh``; ``stale``, whole and consistent but no longer true of today (see ``stamp``);
-            ``missing``, not built yet, deleted, or of a version this reader does not know.
+        status: ``fresh``; ``stale``, whole and consistent but no longer true of today (see ``stamp``), or without
+            the edit that was demanded; ``missing``, not built yet, deleted, or of a version this reader does not
+            know.
         text: lines for a prompt, at most ``budget`` tokens.
         tokens: the exact count of ``text`` (o200k_base).
         line: the stamp as it was stored; ``stamp`` reads it.
@@ -58,11 +61,35 @@ class Context:
 
     @property
     def stamp(self) -> Stamp | None:
-        """Which edits it holds, which build made it, until when its dates are true; None when missing."""
+        """Which edits it holds, which build made it, until when its dates are true; None when missing, but for a
+        deleted project, which is ``gone``.
+        """
         return Stamp.parse(self.line)
+
+    @property
+    def version(self) -> str:
+        """Which bundle this is, for ``Reader.changes``; empty when missing."""
+        stamp = self.stamp
+        return stamp.version if stamp is not None and not stamp.gone else ""
 
 
 _MISSING: Final = Context("missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes(Difference):
+    """What changed since a version. True when something did.
+
+    Attributes:
+        status: ``ok``; ``too old`` when the differences since then are not kept any more, or never were: read the
+            whole; ``missing`` as in ``Context``.
+        since, version: from where to where; ``version`` is what to ask from next time.
+    """
+
+    status: Literal["ok", "too old", "missing"]
+    since: str = ""
+    version: str = ""
+
 
 Question = tuple[str, list[str]]
 
@@ -102,7 +129,7 @@ def _project(answer: Sequence[Raw], project_id: str, actor: Actor, budget: int |
         line, text = codec.decode_line(answer[0]), ""
     seen = glance(line)
     if seen is None:
-        return _MISSING
+        return _missing(line)
     _admit(answer[-1], actor, f"project {project_id}")
     valid_until, tokens = seen
     if budget is not None:
@@ -113,9 +140,89 @@ def _project(answer: Sequence[Raw], project_id: str, actor: Actor, budget: int |
     return Context(_status(valid_until, now), text, tokens, line)
 
 
+def _missing(line: str) -> Context:
+    """Of a deleted project the stamp is kept."""
+    stamp = Stamp.parse(line)
+    return Context("missing", line=line) if stamp is not None and stamp.gone else _MISSING
+
+
 def _with_data(found: Context, raw: Raw) -> Context:
     data = codec.decode_data(raw)
-    return replace(found, data=data) if found and data is not None else _MISSING
+    if not found:
+        return found
+    return replace(found, data=data) if data is not None else _MISSING
+
+
+_PAUSES: Final = (*[0.004] * 25, 0.02)
+"""Seconds between looks for an edit that was demanded; the last for ever."""
+
+
+def _pauses(wait: float) -> Iterator[float]:
+    """Seconds to sleep between looks, until ``wait`` seconds are over."""
+    deadline = time.monotonic() + wait
+    look = 0
+    while (left := deadline - time.monotonic()) > 0:
+        yield min(_PAUSES[min(look, len(_PAUSES) - 1)], left)
+        look += 1
+
+
+def _holds(answer: Sequence[Raw], at_least: str) -> bool:
+    """Whether a stored text or stamp is of a bundle with that edit."""
+    stamp = Stamp.parse(codec.decode_text(answer[0])[0])
+    return stamp is not None and contains(stamp.epoch, stamp.snapshot, at_least)
+
+
+def _late(found: Context) -> Context:
+    """Without the edit that was demanded nothing is fresh."""
+    return replace(found, status="stale") if found else found
+
+
+def _wish(found: Context, wish: str) -> str | None:
+    """What to ask for: what is missing or stale, unless it was deleted."""
+    return wish if found.status != "fresh" and not (found.line and not found) else None
+
+
+def _check_demand(at_least: str | None, wait: float) -> None:
+    if at_least is not None:
+        parse_token(at_least)
+    elif wait:
+        raise BadInput("wait means nothing without at_least, a token of foreword.token(connection)")
+
+
+def _ask_changes(project_id: str, actor: Actor, since: str) -> tuple[str, list[str], str]:
+    if not codec.is_version(since):
+        raise BadInput(f"{since!r} is no version of a bundle; context.version is one")
+    project = uuid_of(project_id, "project")
+    return *_ask(keys.project(project), [keys.META], actor), keys.changes(project)
+
+
+def _changes(answer: Sequence[Raw], listed: Sequence[Raw], project_id: str, actor: Actor, since: str) -> Changes:
+    """Fold what was kept since a version; it must lead without a gap to the bundle that stands there."""
+    stamp = codec.decode_stamp(answer[0])
+    if stamp is None or stamp.gone:
+        return Changes(status="missing", since=since)
+    _admit(answer[-1], actor, f"project {project_id}")
+    steps: list[Difference] = []
+    at = since
+    for raw in reversed(listed) if since != stamp.version else ():
+        news = codec.decode_news(raw)
+        if news is None or news.version != (stamp.version if not steps else at):
+            break
+        steps.append(news.difference)
+        at = news.since
+        if at == since:
+            break
+    if at != since or (since != stamp.version and not steps):
+        return Changes(status="too old", since=since, version=stamp.version)
+    whole = fold(reversed(steps))
+    return Changes(
+        status="ok",
+        since=since,
+        version=stamp.version,
+        added=whole.added,
+        gone=whole.gone,
+        changed=whole.changed,
+    )
 
 
 def _ask_focus(project_id: str, entity: str, actor: Actor, budget: int | None) -> list[Question]:
@@ -175,38 +282,60 @@ class Reader:
 
     Every method raises NotAMember when the actor may not read, BadInput for an id that is no UUID or a budget
     below the smallest, and lets the client's own errors pass.
+
+    What is missing or stale is asked for: one more round trip, and one rebuild however many readers ask.
+    ``asks=False`` for a client that may only read.
     """
 
-    def __init__(self, client: Any, *, clock: Clock = time.time) -> None:
+    def __init__(self, client: Any, *, clock: Clock = time.time, asks: bool = True) -> None:
         self._store: Store = RedisStore(client)
         self._clock = clock
+        self._asks = asks
 
     @classmethod
-    def over(cls, store: Store, *, clock: Clock = time.time) -> "Reader":
+    def over(cls, store: Store, *, clock: Clock = time.time, asks: bool = True) -> "Reader":
         """A reader over another implementation of the port, such as ``foreword.memory.MemoryStore``."""
         reader = cls.__new__(cls)
-        reader._store, reader._clock = store, clock  # noqa: SLF001 - its own class
+        reader._store, reader._clock, reader._asks = store, clock, asks  # noqa: SLF001 - its own class
         return reader
 
-    def project(self, project_id: str, *, actor: Actor, budget: int | None = None) -> Context:
-        """A project's text: at the budget it was built for, or at another, from 250 up (it has lines for 3000)."""
+    def project(
+        self,
+        project_id: str,
+        *,
+        actor: Actor,
+        budget: int | None = None,
+        at_least: str | None = None,
+        wait: float = 0.0,
+    ) -> Context:
+        """A project's text: at the budget it was built for, or at another, from 250 up (it has lines for 3000).
+
+        ``at_least``, a token of ``foreword.token``, demands that edit: what comes after at most ``wait`` seconds
+        is fresh only if it holds it, else it is the best there is, and ``stale``.
+        """
         if budget is not None:
             check_budget(budget)
-        answer = self._store.read(*_ask_project(project_id, actor, budget))
-        return _project(answer, project_id, actor, budget, self._clock())
+        answer, late = self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
+        found = _project(answer, project_id, actor, budget, self._clock())
+        return self._asked(_late(found) if late else found, project_id)
 
-    def bundle(self, project_id: str, *, actor: Actor) -> Context:
-        """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes."""
+    def bundle(self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0) -> Context:
+        """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes.
+
+        ``at_least`` and ``wait`` as for ``project``.
+        """
         key = keys.project(uuid_of(project_id, "project"))
-        answer = self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
-        return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
+        answer, late = self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
+        found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
+        return self._asked(_late(found) if late else found, project_id)
 
     def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
         """The focus bundle of an entity, by handle or UUID: it, its relationships, what it is linked to."""
         if budget is not None:
             check_budget(budget)
         answers = self._store.read_many(_ask_focus(project_id, entity, actor, budget))
-        return _focus(answers, project_id, actor, budget, self._clock())
+        found = _focus(answers, project_id, actor, budget, self._clock())
+        return self._asked(found, project_id, reference_of(entity))
 
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """All projects an actor may read, most relevant first. Two round trips.
@@ -219,33 +348,74 @@ class Reader:
         answers = self._store.read_many(wanted) if wanted else []
         return _overview(answers, budget, self._clock())
 
+    def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
+        """What a project's bundle says now and did not say in version ``since`` (``Context.version``).
+
+        The last 500 differences are kept, for a day after the last.
+        """
+        answer, listed = self._store.read_with_list(*_ask_changes(project_id, actor, since))
+        return _changes(answer, listed, project_id, actor, since)
+
+    def _demanded(self, question: Question, at_least: str | None, wait: float) -> tuple[list[Raw], bool]:
+        """The answer as soon as it holds the edit, and whether it still does not when time is up."""
+        _check_demand(at_least, wait)
+        answer = self._store.read(*question)
+        if at_least is None:
+            return answer, False
+        for pause in _pauses(wait):
+            if _holds(answer, at_least):
+                break
+            time.sleep(pause)
+            answer = self._store.read(*question)
+        return answer, not _holds(answer, at_least)
+
+    def _asked(self, found: Context, project_id: str, reference: str = "") -> Context:
+        wish = _wish(found, f"{uuid_of(project_id, 'project')} {reference}".strip()) if self._asks else None
+        if wish is not None:
+            self._store.want(wish)
+        return found
+
 
 class AsyncReader:
     """``Reader`` for redis.asyncio clients: the same names, meanings and errors, awaited."""
 
-    def __init__(self, client: Any, *, clock: Clock = time.time) -> None:
+    def __init__(self, client: Any, *, clock: Clock = time.time, asks: bool = True) -> None:
         self._store = AsyncRedisReads(client)
         self._clock = clock
+        self._asks = asks
 
-    async def project(self, project_id: str, *, actor: Actor, budget: int | None = None) -> Context:
+    async def project(
+        self,
+        project_id: str,
+        *,
+        actor: Actor,
+        budget: int | None = None,
+        at_least: str | None = None,
+        wait: float = 0.0,
+    ) -> Context:
         """See ``Reader.project``."""
         if budget is not None:
             check_budget(budget)
-        answer = await self._store.read(*_ask_project(project_id, actor, budget))
-        return _project(answer, project_id, actor, budget, self._clock())
+        answer, late = await self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
+        found = _project(answer, project_id, actor, budget, self._clock())
+        return await self._asked(_late(found) if late else found, project_id)
 
-    async def bundle(self, project_id: str, *, actor: Actor) -> Context:
+    async def bundle(
+        self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0
+    ) -> Context:
         """See ``Reader.bundle``."""
         key = keys.project(uuid_of(project_id, "project"))
-        answer = await self._store.read(*_ask(key, [keys.TEXT, keys.DATA], actor))
-        return _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
+        answer, late = await self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
+        found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
+        return await self._asked(_late(found) if late else found, project_id)
 
     async def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
         """See ``Reader.focus``."""
         if budget is not None:
             check_budget(budget)
         answers = await self._store.read_many(_ask_focus(project_id, entity, actor, budget))
-        return _focus(answers, project_id, actor, budget, self._clock())
+        found = _focus(answers, project_id, actor, budget, self._clock())
+        return await self._asked(found, project_id, reference_of(entity))
 
     async def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """See ``Reader.overview``."""
@@ -254,3 +424,30 @@ class AsyncReader:
         wanted = _ask_overview(sorted(await self._store.set_members(key)), actor)
         answers = await self._store.read_many(wanted) if wanted else []
         return _overview(answers, budget, self._clock())
+
+    async def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
+        """See ``Reader.changes``."""
+        answer, listed = await self._store.read_with_list(*_ask_changes(project_id, actor, since))
+        return _changes(answer, listed, project_id, actor, since)
+
+    async def _demanded(self, question: Question, at_least: str | None, wait: float) -> tuple[list[Raw], bool]:
+        """See ``Reader``."""
+        _check_demand(at_least, wait)
+        answer = await self._store.read(*question)
+        if at_least is None:
+            return answer, False
+        import asyncio  # whoever awaits has it already; the others do not pay for it
+
+        for pause in _pauses(wait):
+            if _holds(answer, at_least):
+                break
+            await asyncio.sleep(pause)
+            answer = await self._store.read(*question)
+        return answer, not _holds(answer, at_least)
+
+    async def _asked(self, found: Context, project_id: str, reference: str = "") -> Context:
+        """See ``Reader``."""
+        wish = _wish(found, f"{uuid_of(project_id, 'project')} {reference}".strip()) if self._asks else None
+        if wish is not None:
+            await self._store.want(wish)
+        return found

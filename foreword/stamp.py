@@ -37,6 +37,11 @@ class Stamp:
         """What orders publications."""
         return self.epoch, self.generation
 
+    @property
+    def version(self) -> str:
+        """The fence as text: which bundle this is, for ``Reader.changes``."""
+        return f"{self.epoch}:{self.generation}"
+
     def line(self) -> str:
         """One line, its newline included: the schema version, what ``glance`` needs, then the other fields."""
         first = [SCHEMA, int(self.gone), self.valid_until, self.tokens]

@@ -7,8 +7,8 @@ connection it is, theirs are the errors.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foreword.keys import FENCE
-from foreword.ports import Raw
+from foreword.keys import FENCE, WANTED
+from foreword.ports import NEWS_KEPT, NEWS_SECONDS, WANTED_MOST, News, Raw
 
 # One hash, replaced as a whole or not at all. Fields go in by the hundred because a Lua call takes a few
 # thousand arguments at most and a project may have many members. A damaged fence does not lock a key for ever.
@@ -25,12 +25,22 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
-for i = 5, #ARGV, 200 do
+for i = 9, #ARGV, 200 do
   redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + 199, #ARGV)))
 end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
+if KEYS[2] then
+  if ARGV[6] == '' or stored ~= ARGV[5] then redis.call('DEL', KEYS[2]) end
+  if ARGV[6] ~= '' and stored == ARGV[5] then
+    redis.call('RPUSH', KEYS[2], ARGV[6])
+    redis.call('LTRIM', KEYS[2], -tonumber(ARGV[7]), -1)
+    redis.call('EXPIRE', KEYS[2], ARGV[8])
+  end
+end
 return 1
 """
+
+WANT = "if redis.call('SCARD', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SADD', KEYS[1], ARGV[1]) end"
 
 
 class RedisStore:
@@ -39,12 +49,23 @@ class RedisStore:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._publish = client.register_script(PUBLISH)
+        self._want = client.register_script(WANT)
 
-    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+    def publish(
+        self,
+        key: str,
+        fence: tuple[int, int],
+        fields: Mapping[str, bytes],
+        ttl: int,
+        news: News | None = None,
+    ) -> bool:
         """See ``Store.publish``; atomic in the server."""
         epoch, generation = fence
         flat = [part for item in fields.items() for part in item]
-        return bool(self._publish(keys=[key], args=[FENCE, epoch, generation, ttl, *flat]))
+        since, entry = (news.since, news.entry or b"") if news else ("", b"")
+        kept = [since, entry, NEWS_KEPT, NEWS_SECONDS]
+        named = [key, news.key] if news else [key]
+        return bool(self._publish(keys=named, args=[FENCE, epoch, generation, ttl, *kept, *flat]))
 
     def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
         """See ``Store.read``: one HMGET, or an HGET, which is a tenth cheaper."""
@@ -60,6 +81,17 @@ class RedisStore:
                 pipe.hmget(key, fields)
             found: list[list[Raw]] = pipe.execute()
         return found
+
+    def read_with_list(self, key: str, fields: Sequence[str], news: str) -> tuple[list[Raw], list[Raw]]:
+        """See ``Store.read_with_list``: one transaction."""
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.hmget(key, fields).lrange(news, 0, -1)
+            found, listed = pipe.execute()
+        return found, listed
+
+    def want(self, member: str) -> None:
+        """See ``Store.want``."""
+        self._want(keys=[WANTED], args=[member, WANTED_MOST])
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``: one pipeline."""
@@ -78,6 +110,7 @@ class AsyncRedisReads:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._want = client.register_script(WANT)
 
     async def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
         """See ``Store.read``."""
@@ -93,6 +126,17 @@ class AsyncRedisReads:
                 pipe.hmget(key, fields)
             found: list[list[Raw]] = await pipe.execute()
         return found
+
+    async def read_with_list(self, key: str, fields: Sequence[str], news: str) -> tuple[list[Raw], list[Raw]]:
+        """See ``Store.read_with_list``."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hmget(key, fields).lrange(news, 0, -1)
+            found, listed = await pipe.execute()
+        return found, listed
+
+    async def want(self, member: str) -> None:
+        """See ``Store.want``."""
+        await self._want(keys=[WANTED], args=[member, WANTED_MOST])
 
     async def set_members(self, key: str) -> set[str]:
         """See ``Store.set_members``."""

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import errors
 
 from foreword.errors import BuildError
+from foreword.stamp import SCHEMA
 from loaders.connection import Connection, mapped
 
 # Ask for builds; every request gets a number above all before it. The number is drawn before the row is locked,
@@ -20,39 +21,79 @@ from loaders.connection import Connection, mapped
 _REQUEST = """
 insert into fw_projects as p (project_id, requested)
 select id, nextval('fw_request') from (select distinct id from unnest(%(ids)s::uuid[]) id order by id) asked
-on conflict (project_id) do update set requested = greatest(p.requested, excluded.requested)
+on conflict (project_id) do update set requested = greatest(p.requested, excluded.requested),
+  parked_at = null, attempts = case when p.parked_at is null then p.attempts else 0 end
 returning project_id, requested
 """
 
-# What to build and in which order to publish. Under the project's lock.
+# A build begins: its attempt is counted and its place in the order drawn, under the project's lock. The commit is
+# waited for (no "unhurried" here): a generation that a crash of the server could give away twice is no order.
 _BEGIN = """
-select nextval('fw_generation'), (select value from fw_facts where name = 'epoch'),
-       coalesce(p.requested, 0), coalesce(p.requested > p.finished, false), coalesce(p.entities, 0),
-       p.project_id is not null
-from (select %(project)s::uuid as project_id) asked left join fw_projects p using (project_id)
+insert into fw_projects as p (project_id, attempts, builder, begun_at, tried)
+select {project}, 1, pg_backend_pid(), now(), pg_current_snapshot()::text {on_condition}
+on conflict (project_id) do update set attempts = p.attempts + 1, sends = 0, builder = excluded.builder,
+  begun_at = excluded.begun_at, tried = excluded.tried
+returning nextval('fw_generation'), (select value from fw_facts where name = 'epoch'), p.requested,
+  p.requested > p.finished, p.entities, p.xmax <> 0, p.attempts
 """
+_BEGIN_NOW = _BEGIN.format(project="%(project)s::uuid", on_condition="")
+
+# Only where there is something to do, and nobody does it. The condition goes first, so that no lock is left
+# behind.
+_BEGIN_IF_DUE = "with free as materialized (select case when {due} then {lock} end as had)".format(
+    due="""exists (select from fw_changes where project_id = %(project)s::uuid)
+      or exists (select from fw_projects where project_id = %(project)s::uuid
+                 and (requested > finished or refresh_at <= now()))""",
+    lock="pg_try_advisory_lock(%(class)s, hashtext(%(project)s::text))",
+) + _BEGIN.format(project="%(project)s::uuid", on_condition="from free where had")
+
+_ORDER = "select nextval('fw_generation'), (select value from fw_facts where name = 'epoch')"
 
 # What follows in the transaction does not wait for the disk: if it is lost in a crash, a build is repeated.
 # SET LOCAL would do the same and leave a warning in the server's log: a pipeline is no transaction block.
 _UNHURRIED = "select set_config('synchronous_commit', 'off', true)"
 
-# A build answered every request up to the one it saw when it began.
+# A published build: in one step the log forgets what the bundle holds, and the build is on record, with every
+# request up to the one that it saw when it began. What of other projects depends on whether these rows exist
+# (their edges that end here) is logged for them, as any edit is: a row of theirs in fw_projects could deadlock
+# two builds.
 _FINISH = """
-insert into fw_projects as p (project_id, finished, generation, snapshot, entities, built_at, error)
-values (%(project)s::uuid, %(request)s, %(generation)s, %(snapshot)s, %(entities)s, now(), null)
-on conflict (project_id) do update set
-  finished = greatest(p.finished, excluded.finished), generation = excluded.generation,
-  snapshot = excluded.snapshot, entities = excluded.entities, built_at = excluded.built_at, error = null
-where p.generation < excluded.generation
+with held as (
+  delete from fw_changes where project_id = %(project)s::uuid
+    and pg_visible_in_snapshot(txid, %(snapshot)s::pg_snapshot)
+  returning table_name, row_ids),
+echoes as (
+  insert into fw_changes (project_id, table_name, op, rows)
+  select distinct e.project_id, 'onto_edges', 'E', 0
+  from held, unnest(held.row_ids) as r(id), onto_edges e
+  where held.table_name <> 'onto_edges' and (e.src_id = r.id or e.dst_id = r.id)
+    and e.project_id <> %(project)s::uuid)
+update fw_projects p set finished = greatest(finished, %(request)s), generation = %(generation)s,
+  snapshot = %(snapshot)s, entities = %(entities)s, built_at = now(), error = null, attempts = 0, builder = null,
+  parked_at = null, incarnation = %(marker)s, layout = %(layout)s,
+  quiet_until = now() + p.pace * interval '1 ms',
+  valid_until = now() + %(valid_for)s * interval '1 s', refresh_at = now() + %(refresh_in)s * interval '1 s'
+where project_id = %(project)s::uuid and generation < %(generation)s
 """
 
-# So did one that failed, with its reason; the last good build stays on record. What a later build has done well,
-# an earlier one that fails late does not spoil.
-_FAIL = """
-insert into fw_projects as p (project_id, finished, error) values (%(project)s::uuid, %(request)s, %(error)s)
-on conflict (project_id) do update set finished = greatest(p.finished, excluded.finished), error = excluded.error
-where p.generation < %(generation)s
+# A build that was not published, or whose reason to fail is not its own: as if it had not been tried.
+_EXCUSE = """
+update fw_projects set attempts = greatest(attempts - 1, 0), builder = null,
+  quiet_until = now() + interval '1 s'
+where project_id = %(project)s::uuid and builder = pg_backend_pid()
 """
+
+# One that failed answers requests with its reason; the last good build stays on record. What a later build has
+# done well, an earlier one that fails late does not spoil.
+_FAIL = """
+update fw_projects set finished = greatest(finished, %(request)s), error = %(error)s, builder = null,
+  quiet_until = now() + least(power(2, attempts - 1) * interval '0.5 s', interval '1 min'),
+  parked_at = case when attempts >= %(most)s then now() end
+where project_id = %(project)s::uuid and generation < %(generation)s
+"""
+
+MOST_ATTEMPTS = 8
+"""Builds of a project that may fail or die in a row, before it is parked."""
 
 # How requests stand.
 _ANSWERED = """
@@ -65,30 +106,27 @@ _ASKED = "select requested > finished from fw_projects where project_id = %(proj
 # The newest place in the order that this database has given away.
 _NEWEST = "select (select value from fw_facts where name = 'epoch'), (select last_value from fw_generation)"
 
-# A project that is gone has its tombstone published; there is nothing more to do for it. Where a later build found
-# it again, an earlier one that comes late does not bury it.
-_BURY = """
-update fw_projects set finished = greatest(finished, %(request)s), generation = %(generation)s,
-  snapshot = 'gone', entities = 0, built_at = now(), error = null
-where project_id = %(project)s::uuid and generation < %(generation)s
+# Nobody asked for this project, and there is none.
+_FORGET = """
+delete from fw_projects where project_id = %(project)s::uuid and builder = pg_backend_pid() and generation = 0
 """
 
 # Projects that have been asked for and may have to be buried.
-_UNBURIED = "select project_id from fw_projects where snapshot <> 'gone' order by project_id"
+_UNBURIED = "select project_id from fw_projects where entities >= 0 order by project_id"
 
 _LOCK = "select pg_advisory_lock(%s, hashtext(%s))"
-_TRY_LOCK = "select pg_try_advisory_lock(%s, hashtext(%s))"
 _UNLOCK = "select pg_advisory_unlock(%s, hashtext(%s))"
-_LOCK_CLASS = 0x464F5245  # "FORE": keeps our advisory locks apart from the application's
+LOCK_CLASS = 0x464F5245
+"""Of our advisory locks: keeps them apart from the application's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A build's place in the order of publications, and the request it answers.
 
-    ``asked`` tells whether that request is still unanswered: a message that came twice finds it answered.
-    ``entities`` is the project's size at its last build, 0 before the first; ``known`` is False for a project that
-    nobody ever asked for.
+    ``asked`` tells whether that request is still unanswered. ``entities`` is the project's size at its last
+    build, 0 before the first, GONE after it was deleted; ``known`` is False for a project that nobody ever asked
+    for or edited. ``attempts`` counts the builds since the last good one, this one included.
     """
 
     epoch: int
@@ -97,10 +135,35 @@ class Turn:
     asked: bool
     entities: int
     known: bool
+    attempts: int = 1
+
+
+GONE = -1
+"""The size of a project that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a published build has put on record.
+
+    Attributes:
+        snapshot: what it was built from.
+        entities: the size of the project, GONE for a tombstone.
+        marker: of Redis, read before the publication.
+        valid_for: seconds from now for which its dates are true, None where they never will be.
+        refresh_in: seconds from now after which it is to be built again though nobody edits it. Both are spans,
+            because the builder's clock and the database's may differ, by which a build could be due for ever.
+    """
+
+    snapshot: str
+    entities: int
+    marker: str = ""
+    valid_for: float | None = None
+    refresh_in: float | None = None
 
 
 def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
-    """Ask for builds: the number of the request by project."""
+    """Ask for builds: the number of the request by project. What was parked is tried again."""
     with mapped("asking for builds"):
         rows = connection.execute(_REQUEST, {"ids": list(project_ids)}).fetchall()
     return dict(rows)
@@ -116,9 +179,8 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
     Raises:
         BuildError: another build of the project held the lock for the whole lock time-out.
     """
-    lock = [_LOCK_CLASS, project_id]
-    begun = _begun(connection, project_id, lock, _LOCK)
-    assert begun is not None  # noqa: S101 - waited for
+    lock = [LOCK_CLASS, project_id]
+    begun = _begun(connection, project_id, lock)
     try:
         yield begun
     finally:
@@ -126,17 +188,41 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
 
 
 @contextmanager
-def turn_if_free(connection: Connection, project_id: str) -> Iterator[Turn | None]:
-    """Like ``turn``, but None where another build holds the lock: whoever holds it looks again when it is done
-    (``asked``), so nobody has to wait for it.
+def place(connection: Connection, project_id: str) -> Iterator[Turn]:
+    """A place in the order for something that is published beside the project's bundle, such as a focus bundle. It
+    is no attempt at the project, holds a lock of its own and makes no build wait.
     """
-    lock = [_LOCK_CLASS, project_id]
-    begun = _begun(connection, project_id, lock, _TRY_LOCK)
+    lock = [LOCK_CLASS + 1, project_id]
+    with mapped(f"beginning a focus build of project {project_id}"):
+        with connection.pipeline():
+            connection.execute(_LOCK, lock, prepare=True)
+            drawn = connection.execute(_ORDER, prepare=True)
+        generation, epoch = drawn.fetchall()[0]
     try:
-        yield begun
+        yield Turn(epoch=epoch or 0, generation=generation, request=0, asked=False, entities=0, known=True)
     finally:
-        if begun is not None:
-            _unlock(connection, lock)
+        _unlock(connection, lock)
+
+
+@contextmanager
+def turn_if_due(connection: Connection, project_id: str) -> Iterator[Turn | None]:
+    """Like ``turn``, but None where there is nothing to do, as for a message that came twice; or where another
+    build holds the lock: what it does not cover is still in the log when it is done.
+    """
+    asked = {"project": project_id, "class": LOCK_CLASS}
+    with mapped(f"beginning a build of project {project_id}"):
+        try:
+            row = connection.execute(_BEGIN_IF_DUE, asked, prepare=True).fetchone()
+        except psycopg.Error:
+            _unlock(connection, [LOCK_CLASS, project_id])
+            raise
+    if row is None:
+        yield None
+        return
+    try:
+        yield _turn(row)
+    finally:
+        _unlock(connection, [LOCK_CLASS, project_id])
 
 
 def asked(connection: Connection, project_id: str) -> bool:
@@ -146,21 +232,30 @@ def asked(connection: Connection, project_id: str) -> bool:
     return row is not None and bool(row[0])
 
 
-def _begun(connection: Connection, project_id: str, lock: list[Any], how: str) -> Turn | None:
+def _begun(connection: Connection, project_id: str, lock: list[Any]) -> Turn:
     with mapped(f"beginning a build of project {project_id}"):
         try:
             with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
-                locked = connection.execute(how, lock, prepare=True)
-                begun = connection.execute(_BEGIN, {"project": project_id}, prepare=True)
-            had, row = locked.fetchall()[0][0], begun.fetchall()[0]
+                connection.execute(_LOCK, lock, prepare=True)
+                begun = connection.execute(_BEGIN_NOW, {"project": project_id}, prepare=True)
+            return _turn(begun.fetchall()[0])
         except errors.LockNotAvailable as error:
             raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
         except psycopg.Error:  # the lock may be had, and outlives the failure
             _unlock(connection, lock)
             raise
-    if had is False:
-        return None
-    return Turn(generation=row[0], epoch=row[1] or 0, request=row[2], asked=row[3], entities=row[4], known=row[5])
+
+
+def _turn(row: tuple[Any, ...]) -> Turn:
+    return Turn(
+        generation=row[0],
+        epoch=row[1] or 0,
+        request=row[2],
+        asked=row[3],
+        entities=row[4],
+        known=row[5],
+        attempts=row[6],
+    )
 
 
 def _unlock(connection: Connection, lock: list[Any]) -> None:
@@ -173,14 +268,21 @@ def _unlock(connection: Connection, lock: list[Any]) -> None:
         connection.close()
 
 
-def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str, entities: int) -> None:
-    """Record a published build. After the publication, never before: a crash in between only repeats work."""
+def finish(connection: Connection, project_id: str, turn: Turn, published: Published) -> None:
+    """Record a build whose publication was accepted, or its tombstone. After the publication, never before: a
+    crash in between only repeats work. One that was refused is not to be recorded: what its snapshot saw, the
+    bundle that stands there may lack (docs/adr/0009).
+    """
     asked = {
         "project": project_id,
         "request": turn.request,
         "generation": turn.generation,
-        "snapshot": snapshot,
-        "entities": entities,
+        "snapshot": published.snapshot,
+        "entities": published.entities,
+        "marker": published.marker,
+        "layout": SCHEMA,
+        "valid_for": published.valid_for,
+        "refresh_in": published.refresh_in,
     }
     with mapped(f"recording the build of project {project_id}"), connection.pipeline():
         connection.execute(_UNHURRIED, prepare=True)
@@ -188,15 +290,26 @@ def finish(connection: Connection, project_id: str, turn: Turn, snapshot: str, e
 
 
 def fail(connection: Connection, project_id: str, turn: Turn, error: str) -> None:
-    """Record a build that failed. What was published before stays."""
+    """Record a build that failed. What was published before stays, and so does what the log holds: it is tried
+    again after a while, and parked after MOST_ATTEMPTS.
+    """
     asked = {
         "project": project_id,
         "request": turn.request,
         "generation": turn.generation,
         "error": error[:2000],
+        "most": MOST_ATTEMPTS,
     }
     with mapped(f"recording the failed build of project {project_id}"):
         connection.execute(_FAIL, asked)
+
+
+def excuse(connection: Connection, project_id: str) -> None:
+    """Take an attempt back that says nothing about the project: a server did not answer, a newer build was
+    there.
+    """
+    with mapped(f"recording a build of project {project_id} that did not count"):
+        connection.execute(_EXCUSE, {"project": project_id})
 
 
 def answers(connection: Connection, requests: dict[str, int]) -> dict[str, str | None]:
@@ -213,11 +326,10 @@ def newest(connection: Connection) -> tuple[int, int]:
     return (row[0] or 0, row[1]) if row is not None else (0, 0)
 
 
-def bury(connection: Connection, project_id: str, turn: Turn) -> None:
-    """Record that a project is gone and its tombstone published."""
-    asked = {"project": project_id, "request": turn.request, "generation": turn.generation}
-    with mapped(f"recording that project {project_id} is gone"):
-        connection.execute(_BURY, asked)
+def forget(connection: Connection, project_id: str) -> None:
+    """Take back that a project was begun that never was one."""
+    with mapped(f"forgetting project {project_id}"):
+        connection.execute(_FORGET, {"project": project_id})
 
 
 def unburied(connection: Connection) -> list[str]:

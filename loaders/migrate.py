@@ -13,12 +13,17 @@ from sqlalchemy.pool import NullPool
 
 from foreword.errors import SchemaError, Unavailable
 from loaders.connection import CONNECT_SECONDS
+from loaders.watch import watch
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _LOCK = 0x464F5245
 
 LOCK_SECONDS = 10
 """A migration that cannot get a table's lock gives up instead of queueing every reader behind itself."""
+
+
+_PATIENCE = 6
+"""Times that, for a moment in which nobody writes to a table that is to be watched."""
 
 
 def _config() -> Config:
@@ -35,12 +40,14 @@ def newest() -> str:
 
 
 def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
-    """Run what has not been run, one migration at a time under a lock; the revision reached.
+    """Run what has not been run, one migration at a time under a lock; the revision reached. Tables of the
+    application that have come since are watched as well.
 
     Raises:
         Unavailable: the database does not answer, or a lock could not be had.
         SchemaError: a migration was refused; those before it stay, it itself left nothing.
     """
+    patience = _PATIENCE * lock_seconds
     engine = create_engine("postgresql+psycopg://", creator=lambda: _connect(database_url), poolclass=NullPool)
     config = _config()
     try:
@@ -49,8 +56,10 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
             connection.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
             connection.commit()
             config.attributes["connection"] = connection
+            config.attributes["patience"] = patience
             command.upgrade(config, "head")
             connection.commit()
+            watch(connection.execution_options(isolation_level="AUTOCOMMIT"), patience)
     except OperationalError as error:
         if isinstance(error.orig, errors.LockNotAvailable):
             raise Unavailable(
@@ -63,6 +72,27 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
     finally:
         engine.dispose()
     return newest()
+
+
+def stop_watching(database_url: str) -> None:
+    """Take the triggers off the application's tables, as for good: bundles are then as old as their last rebuild.
+    Migrating puts them on again.
+
+    Raises: as ``migrate``.
+    """
+    engine = create_engine("postgresql+psycopg://", creator=lambda: _connect(database_url), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            config = _config()
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0003")
+            connection.commit()
+    except OperationalError as error:
+        raise Unavailable(f"migrating: PostgreSQL: {_said(error)}") from error
+    except DBAPIError as error:
+        raise SchemaError(f"migrating: {_said(error)}") from error
+    finally:
+        engine.dispose()
 
 
 def _connect(database_url: str) -> psycopg.Connection:

@@ -38,6 +38,14 @@ _BEGIN = "begin isolation level repeatable read read only"
 _SNAPSHOT = "select pg_current_snapshot()::text"
 
 
+class NotThere(UnknownProject):
+    """No live project has this id, as of a snapshot."""
+
+    def __init__(self, project_id: str, snapshot: str) -> None:
+        super().__init__(f"no live project {project_id}; `python -m worker projects` lists those there are")
+        self.snapshot = snapshot
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
     """The loader's SQL for one database, compiled once.
@@ -141,7 +149,7 @@ def load_project(connection: Connection, project_id: str, statements: Statements
     """All light rows of one project, from one snapshot. ``connection`` is in autocommit mode, in no transaction.
 
     Raises:
-        UnknownProject: there is no live project of this id.
+        NotThere: there is no live project of this id.
         BuildError, SchemaError, Unavailable: a statement failed; nothing of the result is usable.
     """
     with whole_project(connection, project_id, statements) as rows:
@@ -218,22 +226,20 @@ def _load(
         members = connection.execute(statements.members, asked, prepare=True) if statements.members else None
     # Fetched after the pipeline's end, which brings every result: before it, the first fetch is a round trip more.
     rows = {name: cursor.fetchall() for name, cursor in light.items()}
+    seen = snapshot.fetchall()[0][0]
+    project = rows.pop(PROJECT)
+    if not project:
+        raise NotThere(project_id, seen)
     found = ProjectRows(
         project_id=project_id,
-        project=_one(rows.pop(PROJECT), project_id),
+        project=project[0],
         entities=rows,
         edges=edges.fetchall(),
         members=tuple(members.fetchall()) if members is not None else (),
         absent=statements.catalog.absent,
-        snapshot=snapshot.fetchall()[0][0],
+        snapshot=seen,
     )
     return _with_elsewhere(connection, found, statements)
-
-
-def _one(rows: Sequence[Row], project_id: str) -> Row:
-    if not rows:
-        raise UnknownProject(f"no live project {project_id}; `python -m worker projects` lists those there are")
-    return rows[0]
 
 
 def _with_elsewhere(connection: Connection, rows: ProjectRows, statements: Statements) -> ProjectRows:

@@ -6,7 +6,10 @@ Metadata only; no statement is run here. Migrations are written out by hand and 
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
+    CHAR,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -24,6 +27,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.types import UserDefinedType
 
 from foreword.kinds import KINDS, PROJECT, Kind, Registry
 from foreword.kinds import Column as Declared
@@ -124,6 +129,19 @@ def _checks(table: str, columns: tuple[Declared, ...]) -> list[CheckConstraint]:
     return checks
 
 
+class Xid8(UserDefinedType[str]):
+    """A transaction id that never wraps around."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type's name."""
+        return "xid8"
+
+
+ischema_names["xid8"] = Xid8  # for who compares a database with this metadata
+
+
 OWN = MetaData()
 """Foreword's own tables. They refer to the application's rows by id and never by foreign key: the application
 deletes what it likes."""
@@ -168,5 +186,69 @@ projects = Table(
     Column("entities", Integer, nullable=False, server_default=text("0")),
     Column("built_at", DateTime(timezone=True)),
     Column("error", Text),
+    # Who pays for it, so that nobody's bulk delays another's edit.
+    Column("tenant", Text),
+    # The message under way: its queue, and how many were sent since a build began.
+    Column("lane", Text, nullable=False, server_default=text("''")),
+    Column("sends", Integer, nullable=False, server_default=text("0")),
+    # The build under way, or the last: how many began since the last good one, what it could see, its session.
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("tried", Text, nullable=False, server_default=text("''")),
+    Column("builder", Integer),
+    Column("begun_at", DateTime(timezone=True)),
+    # When it may be claimed again: a lease, a pause between builds, a back-off.
+    Column("quiet_until", DateTime(timezone=True), nullable=False, server_default=text("'-infinity'")),
+    Column("pace", Integer, nullable=False, server_default=text("0")),
+    Column("parked_at", DateTime(timezone=True)),
+    # Until when its dates are true, and when it is to be built again though nobody edits it.
+    Column("valid_until", DateTime(timezone=True)),
+    Column("refresh_at", DateTime(timezone=True)),
+    # The Redis that it was published to, and in which layout.
+    Column("incarnation", Text, nullable=False, server_default=text("''")),
+    Column("layout", Integer, nullable=False, server_default=text("0")),
     comment="One row per project: the last request, the last request answered, the last build, its error.",
+)
+Index(
+    "fw_projects_busy",
+    projects.c.project_id,
+    postgresql_where=text("requested > finished or sends > 0 or attempts > 0"),
+)
+Index("fw_projects_refresh_at", projects.c.refresh_at)
+Index("fw_projects_incarnation", projects.c.incarnation)
+
+changes = Table(
+    "fw_changes",
+    OWN,
+    Column("project_id", Uuid(as_uuid=False), nullable=False),
+    Column("txid", Xid8, nullable=False, server_default=text("pg_current_xact_id()")),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("table_name", Text, nullable=False),
+    # Inserted, updated, deleted, truncated; echo: rows that edges of this project end at came or went elsewhere.
+    Column(
+        "op",
+        CHAR(1),
+        CheckConstraint("op in ('I', 'U', 'D', 'T', 'E')", name="fw_changes_op_known"),
+        nullable=False,
+    ),
+    # 0 where rows left for another project, or nobody counted.
+    Column("rows", BigInteger, nullable=False),
+    Column("row_ids", ARRAY(Uuid(as_uuid=False))),
+    comment="What bundles do not hold yet: a row per edited project and statement, written inside the edit.",
+)
+Index("fw_changes_project_id", changes.c.project_id, changes.c.txid)
+
+leader = Table(
+    "fw_leader",
+    OWN,
+    Column(
+        "one",
+        Boolean,
+        CheckConstraint("one", name="fw_leader_single"),
+        server_default=text("true"),
+        nullable=False,
+    ),
+    Column("relay", Text, nullable=False),
+    Column("until", DateTime(timezone=True), nullable=False),
+    PrimaryKeyConstraint("one"),
+    comment="The relay that leads, and until when. An economy: two that lead at once do no harm.",
 )

@@ -20,7 +20,7 @@ def build_focus(project_id: str, reference: str, tools: Tools, *, with_graph: bo
         UnknownProject, UnknownEntity: there is no such live thing.
         BuildError, SchemaError, Unavailable: nothing was published.
     """
-    with ledger.turn(tools.connection, project_id) as turn:
+    with ledger.place(tools.connection, project_id) as turn:
         rows = load_project(tools.connection, project_id, tools.statements)
         _, entity = resolve(tools.connection, project_id, reference, tools.statements.catalog)
         draft = select_focus(draft_of(rows, tools), entity)

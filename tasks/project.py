@@ -5,22 +5,26 @@ The order is the protocol: cache first, then the ledger, so that a death at any 
 
 import gc
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from foreword import codec, keys
 from foreword.bundle import Content, render
+from foreword.changes import difference, facts_of
 from foreword.draft import Draft, completed, select
-from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable, UnknownProject
+from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable
 from foreword.lines import Fitted, fit
+from foreword.ports import News, Raw
 from foreword.rows import ProjectRows, misfits
 from foreword.stamp import Stamp
 from loaders import ledger
 from loaders.handles import handles_for
-from loaders.ledger import Turn
-from loaders.project import load_chosen, survey_project, whole_project
+from loaders.ledger import Published, Turn
+from loaders.project import NotThere, load_chosen, survey_project, whole_project
 from tasks.tools import Tools
 
 
@@ -39,46 +43,60 @@ class Built:
     milliseconds: dict[str, float]
 
 
-def rebuild_project(
-    project_id: str, tools: Tools, *, if_asked: bool = False, last_try: bool = True
-) -> Built | None:
+def rebuild_project(project_id: str, tools: Tools, *, if_due: bool = False, last_try: bool = True) -> Built | None:
     """Build and publish a project's bundle; a tombstone where the project is gone.
 
-    ``if_asked``: only if a request is waiting, and again for one that comes meanwhile; None when there is none, or
-    when another process is building the project, which then looks for requests itself. ``last_try`` False: what a
+    ``if_due``: only if something was edited, or asked for, or has to be built again by now; None when nothing
+    was, or when another process is building the project, whose relay then looks again. ``last_try`` False: what a
     new connection may mend is raised without being recorded as the build's answer.
 
     Raises:
         UnknownProject: there is no such live project, and there never was a request for it.
         BuildError, SchemaError, Unavailable: nothing was published; the old bundle stays.
     """
-    if not if_asked:
+    if not if_due:
         with ledger.turn(tools.connection, project_id) as turn:
             return _recorded(project_id, tools, turn, last_try=last_try)
     built = None
     while True:
-        with ledger.turn_if_free(tools.connection, project_id) as free:
-            if free is None or not free.asked:
+        with ledger.turn_if_due(tools.connection, project_id) as due:
+            if due is None:
                 return built
-            built = _recorded(project_id, tools, free, last_try=last_try)
-        if not ledger.asked(tools.connection, project_id):
+            built = _recorded(project_id, tools, due, last_try=last_try)
+        if not ledger.asked(tools.connection, project_id):  # edits wait for the relay, which lets them pile up
             return built
 
 
 def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> Built:
     """The build; where it fails, who waits for it is told, and need not wait on."""
     try:
+        return _rebuild_or_bury(project_id, tools, turn)
+    except NotThere:
+        ledger.forget(tools.connection, project_id)
+        raise
+    except Exception as error:
+        if not tools.connection.closed:
+            _record_failure(project_id, tools, turn, error, last_try=last_try)
+        raise
+
+
+def _record_failure(project_id: str, tools: Tools, turn: Turn, error: Exception, *, last_try: bool) -> None:
+    """A server that does not answer says nothing about the project, and does not count towards parking it."""
+    mendable = isinstance(error, Unavailable | SchemaError) and not last_try
+    if not mendable:
+        ledger.fail(tools.connection, project_id, turn, _said(error))
+    if mendable or isinstance(error, Unavailable):
+        ledger.excuse(tools.connection, project_id)
+
+
+def _rebuild_or_bury(project_id: str, tools: Tools, turn: Turn) -> Built:
+    try:
         with _no_collection():  # around the call, so that the rows are gone when collecting begins again
             return _rebuild_again(project_id, tools, turn)
-    except UnknownProject:
+    except NotThere as gone:
         if not turn.known:
             raise
-        return _bury(project_id, tools, turn)
-    except Exception as error:
-        mendable = isinstance(error, Unavailable | SchemaError) and not last_try
-        if not mendable and not tools.connection.closed:
-            ledger.fail(tools.connection, project_id, turn, _said(error))
-        raise
+        return _bury(project_id, tools, turn, gone.snapshot)
 
 
 def _said(error: Exception) -> str:
@@ -111,11 +129,12 @@ def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     text = fit(content.lines, content.always, tools.budget)
     stamp = stamp_of(draft, turn, tools, text)
     clock.lap("render")
-    published = _publish(content, stamp, text, draft.rows, tools)
-    if not published:
+    marker, published = _publish(content, stamp, text, draft, tools)
+    if published:
+        ledger.finish(tools.connection, project_id, turn, _on_record(draft, stamp, marker, tools))
+    else:
         _refuse_foreign_order(project_id, tools)
-    entities = sum(map(len, draft.rows.entities.values()))
-    ledger.finish(tools.connection, project_id, turn, draft.rows.snapshot, entities)
+        ledger.excuse(tools.connection, project_id)
     clock.lap("publish")
     return Built(stamp=stamp, published=published, milliseconds=clock.laps)
 
@@ -174,13 +193,60 @@ def stamp_of(draft: Draft, turn: Turn, tools: Tools, text: Fitted) -> Stamp:
     )
 
 
-def _publish(content: Content, stamp: Stamp, text: Fitted, rows: ProjectRows, tools: Tools) -> bool:
-    fields = codec.encode(content, stamp, text, rows.members, tools.dumps)
-    published = tools.store.publish(keys.project(rows.project_id), stamp.fence, fields, tools.ttl)
-    if rows.members:
+def _publish(content: Content, stamp: Stamp, text: Fitted, draft: Draft, tools: Tools) -> tuple[str, bool]:
+    """The marker that Redis had before, and whether it took the bundle."""
+    project_id = draft.rows.project_id
+    key = keys.project(project_id)
+    (raw, data), (marker,) = tools.store.read_many([(key, [keys.META, keys.DATA]), (keys.MARKER, [keys.VALUE])])
+    fields = codec.encode(content, stamp, text, draft.rows.members, tools.dumps)
+    news = _news(raw, data, content, stamp, draft, tools)
+    published = tools.store.publish(key, stamp.fence, fields, tools.ttl, news)
+    if draft.rows.members:
         # Hints for overviews: membership itself is in the bundle, so adding late or twice does no harm.
-        tools.store.add_to_sets([keys.projects_of(actor) for actor, _ in rows.members], rows.project_id)
-    return published
+        tools.store.add_to_sets([keys.projects_of(actor) for actor, _ in draft.rows.members], project_id)
+    return codec.decode_line(marker), published
+
+
+def _news(raw: Raw, data: Raw, content: Content, stamp: Stamp, draft: Draft, tools: Tools) -> News:
+    """What readers of the bundle that stands there have to be told about the new one."""
+    before, old = codec.decode_stamp(raw), codec.decode_data(data, tools.loads)
+    key, entry = keys.changes(draft.rows.project_id), None
+    if before is not None and old is not None:
+        found = difference(facts_of(old), facts_of(content.data), _exists(draft))
+        step = codec.Step(since=before.version, version=stamp.version, difference=found)
+        entry = codec.encode_news(step, tools.dumps)
+    return News(key=key, since=before.version if before is not None else "", entry=entry)
+
+
+def _exists(draft: Draft) -> Callable[[str], bool]:
+    """Whether an entity is in the project, shown or not; looked up only if something has gone."""
+
+    @cache
+    def ids() -> frozenset[str]:
+        return frozenset(row[0] for rows in draft.rows.entities.values() for row in rows)
+
+    return lambda entity: entity in ids()
+
+
+SPREAD_SECONDS = 300
+"""Within which projects whose day is over are built again; one that is read meanwhile, at once."""
+
+
+def _on_record(draft: Draft, stamp: Stamp, marker: str, tools: Tools) -> Published:
+    aged = tools.ttl * _BEFORE_COLLECTED
+    left = stamp.valid_until - tools.now()  # of the day; a fixed date may be over for ever
+    spread = zlib.crc32(draft.rows.project_id.encode()) % SPREAD_SECONDS
+    return Published(
+        snapshot=stamp.snapshot,
+        entities=sum(map(len, draft.rows.entities.values())),
+        marker=marker,
+        valid_for=left if left > 0 else None,
+        refresh_in=min(left + spread + 1, aged) if left > 0 else aged,
+    )
+
+
+_BEFORE_COLLECTED = 0.8
+"""Of the time after which a bundle may be collected: by then it is built again."""
 
 
 def _refuse_foreign_order(project_id: str, tools: Tools) -> None:
@@ -198,13 +264,19 @@ def _refuse_foreign_order(project_id: str, tools: Tools) -> None:
         )
 
 
-def _bury(project_id: str, tools: Tools, turn: Turn) -> Built:
+def _bury(project_id: str, tools: Tools, turn: Turn, snapshot: str) -> Built:
     """Replace the bundle of a project that is gone, so that no late build can bring it back. Also where none is
     stored: a first build may be on its way.
     """
-    stamp = Stamp(epoch=turn.epoch, generation=turn.generation, built=tools.now(), gone=True)
-    published = tools.store.publish(keys.project(project_id), stamp.fence, codec.tombstone(stamp), tools.ttl)
-    ledger.bury(tools.connection, project_id, turn)
+    stamp = Stamp(epoch=turn.epoch, generation=turn.generation, snapshot=snapshot, built=tools.now(), gone=True)
+    key, news = keys.project(project_id), News(key=keys.changes(project_id), since="", entry=None)
+    ((marker,),) = tools.store.read_many([(keys.MARKER, [keys.VALUE])])
+    published = tools.store.publish(key, stamp.fence, codec.tombstone(stamp), tools.ttl, news)
+    if published:
+        buried = Published(snapshot=snapshot, entities=ledger.GONE, marker=codec.decode_line(marker))
+        ledger.finish(tools.connection, project_id, turn, buried)
+    else:
+        ledger.excuse(tools.connection, project_id)
     return Built(stamp=stamp, published=published, milliseconds={})
 
 

@@ -1,12 +1,13 @@
 """What a job works with. Opened by the composition root, one set per process, never shared across a fork."""
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
-from foreword.codec import Dumps, dumps
+from foreword.codec import Dumps, Loads, dumps
 from foreword.dates import today
 from foreword.kinds import Registry
 from foreword.lines import DEFAULT_BUDGET
@@ -28,7 +29,7 @@ class Tools:
     budget: tokens of the published text.
     ttl: seconds until a bundle may be collected.
     as_of: a fixed as-of date instead of the clock's, for datasets with a date of their own.
-    count, dumps, now: the tokenizer, the JSON encoder, the clock.
+    count, dumps, loads, now: the tokenizer, JSON's encoder and decoder, the clock.
     """
 
     connection: Connection
@@ -40,6 +41,7 @@ class Tools:
     as_of: date | None = None
     count: Counter = count
     dumps: Dumps = dumps
+    loads: Loads = json.loads
     now: Callable[[], float] = time.time
 
     @property

@@ -5,9 +5,7 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 """
 
 import gc
-import logging
 import ssl
-from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
@@ -15,17 +13,16 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from kombu import Exchange, Queue
 
 from foreword import tokens
-from foreword.errors import ForewordError, SchemaError, Unavailable
+from foreword.errors import ForewordError
 from foreword.handles import uuid_of
+from loaders.claims import EDITS, SWEEP
 from tasks.focus import build_focus
 from tasks.project import rebuild_project
 from worker.process import Process
 from worker.settings import Settings
 from worker.wiring import Services, kombu_url
 
-log = logging.getLogger("foreword.worker")
-
-EDITS, BRIEFS, SWEEP = "edits", "briefs", "sweep"
+BRIEFS = "briefs"
 """Queues: someone waits; people at their hour; bulk."""
 
 REBUILD, FOCUS = "foreword.rebuild_project", "foreword.build_focus"
@@ -74,10 +71,6 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-Job = Callable[[bool], object]
-"""A job to run; told whether this is the last try."""
-
-
 def create_app(settings: Settings, services: Services) -> Celery:
     """The application. Opens no connection: those are made in each process, after the fork."""
     app = Celery("foreword", broker=kombu_url(services.broker_url), set_as_current=False)
@@ -90,19 +83,16 @@ def create_app(settings: Settings, services: Services) -> Celery:
 
 def _register(app: Celery, process: Process) -> None:
     # Unknown arguments are ignored, so that old and new processes can share a queue. Our own errors are logged by
-    # ``_run`` in one line, and not again by Celery with a traceback.
+    # ``Process.run`` in one line, and not again by Celery with a traceback.
     @app.task(name=REBUILD, throws=(ForewordError,))
     def rebuild(project_id: str, **_: Any) -> None:
         project = uuid_of(project_id, "project")
-        _run(
-            process,
-            lambda last: rebuild_project(project, process.tools(), if_asked=True, last_try=last),
-        )
+        process.run(lambda last: rebuild_project(project, process.tools(), if_due=True, last_try=last))
 
     @app.task(name=FOCUS, throws=(ForewordError,))
     def focus(project_id: str, reference: str, *, with_graph: bool = False, **_: Any) -> None:
         project = uuid_of(project_id, "project")
-        _run(process, lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph))
+        process.run(lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph))
 
     del rebuild, focus
 
@@ -119,32 +109,3 @@ def _register(app: Celery, process: Process) -> None:
     @worker_process_shutdown.connect(weak=False)
     def _at_exit(**_: Any) -> None:
         process.close()
-
-
-def _run(process: Process, job: Job) -> None:
-    """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be broken,
-    or left in the middle of something, is opened anew next time.
-    """
-    try:
-        _over_live_connections(process, job)
-    except Unavailable as error:
-        process.close()
-        log.error("job_unavailable %s", error)  # noqa: TRY400 - one line, the cause is in the message
-        raise
-    except ForewordError as error:
-        log.error("job_failed %s", error)  # noqa: TRY400
-        raise
-    except Exception:  # a bug, or the time limit, which strikes anywhere
-        process.close()
-        raise
-
-
-def _over_live_connections(process: Process, job: Job) -> None:
-    """A server that restarted, or a table that came or went, while nobody looked is found out by the first job
-    after it: that one is begun anew, over new connections and with a new look at the tables.
-    """
-    try:
-        job(False)
-    except (Unavailable, SchemaError):
-        process.close()
-        job(True)

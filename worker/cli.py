@@ -21,6 +21,7 @@ from worker.commands.imports import import_
 from worker.commands.migrate import migrate
 from worker.commands.projects import projects
 from worker.commands.rebuild import rebuild
+from worker.commands.relay import build, pause, relay, resume
 from worker.commands.show import show
 from worker.commands.up import up
 from worker.commands.work import work
@@ -52,7 +53,7 @@ def cli(context: click.Context, data_dir: str | None) -> None:
     context.obj = from_environment(environment)
 
 
-for command in (up, demo, migrate, import_, projects, rebuild, show, work):
+for command in (up, demo, migrate, import_, projects, rebuild, show, work, relay, pause, resume, build):
     cli.add_command(command)
 
 

@@ -15,13 +15,17 @@ from celery import Celery
 from foreword.errors import ServerError, Unavailable
 from worker.app import NODE
 from worker.screen import say
-from worker.settings import PREFIX, Settings, to_environment
+from worker.settings import Settings, child_environment
 from worker.wiring import redis_errors
 
 CHECKOUT = Path(__file__).parents[1]
 
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """What tells a command to end."""
+
+WORK, RELAY = "work", "relay"
+NAMES = {WORK: "worker", RELAY: "relay"}
+"""What runs as a child process, and what it is called."""
 
 PING_SECONDS = 1.0
 START_PING_SECONDS = 0.1
@@ -47,29 +51,27 @@ def answers(app: Celery, seconds: float = PING_SECONDS) -> bool:
 
 
 @contextmanager
-def child(settings: Settings, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A worker as a child process for the length of a block, stopped in order at its end."""
+def child(settings: Settings, log: Path, command: str = WORK) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker, or another command, as a child process for the length of a block, stopped in order at its end."""
     with ExitStack() as stack:
         # Interrupted between the birth of a child and our knowing its pid, we could not stop it: signals wait.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
-            born = _start(settings, log)
-            stack.callback(_stop, born)
+            born = _start(settings, log, command)
+            stack.callback(_stop, born, command)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield born
 
 
-def _start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
+def _start(settings: Settings, log: Path, command: str) -> "subprocess.Popen[bytes]":
     """In a session of its own, so that Ctrl-C reaches it only through us."""
-    # These settings and no others: the demo's worker must not find the servers that the user's environment names.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "worker", "work"],
+            [sys.executable, "-m", "worker", command],
             cwd=CHECKOUT,
-            env=inherited | to_environment(settings),
+            env=child_environment(settings),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -77,13 +79,13 @@ def _start(settings: Settings, log: Path) -> "subprocess.Popen[bytes]":
         )
 
 
-def _stop(worker: "subprocess.Popen[bytes]") -> None:
+def _stop(worker: "subprocess.Popen[bytes]", command: str) -> None:
     """Warm first. By force when it takes too long, or a second Ctrl-C hurries us: the ledger knows what was asked
     for, so that nothing is lost by it.
     """
     if worker.poll() is not None:
         return
-    say("stopping the worker")
+    say(f"stopping the {NAMES[command]}")
     worker.send_signal(signal.SIGTERM)
     try:
         worker.wait(STOP_SECONDS)

@@ -15,8 +15,9 @@ from kombu.exceptions import OperationalError
 
 from foreword.errors import Unavailable
 from loaders import ledger
+from loaders.claims import EDITS, SWEEP
 from loaders.connection import Connection
-from worker.app import EDITS, REBUILD, SWEEP
+from worker.app import REBUILD
 
 WINDOW = 32
 POLL_SECONDS = 0.03

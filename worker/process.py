@@ -5,12 +5,20 @@ opened in the parent, and a child that finds something opened by another process
 would end the parent's session.
 """
 
+import logging
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 
+from foreword.errors import ForewordError, SchemaError, Unavailable
 from tasks.tools import Tools
 from worker.settings import Settings
 from worker.wiring import Services, tools
+
+log = logging.getLogger("foreword.worker")
+
+Job = Callable[[bool], object]
+"""A job to run; told whether this is the last try."""
 
 
 class Process:
@@ -50,3 +58,30 @@ class Process:
             stack = self._opened[1]
             self._opened = None
             stack.close()
+
+    def run(self, job: Job) -> None:
+        """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be
+        broken, or left in the middle of something, is opened anew next time.
+        """
+        try:
+            self._over_live_connections(job)
+        except Unavailable as error:
+            self.close()
+            log.error("job_unavailable %s", error)  # noqa: TRY400 - one line, the cause is in the message
+            raise
+        except ForewordError as error:
+            log.error("job_failed %s", error)  # noqa: TRY400
+            raise
+        except Exception:  # a bug, or the time limit, which strikes anywhere
+            self.close()
+            raise
+
+    def _over_live_connections(self, job: Job) -> None:
+        """A server that restarted, or a table that came or went, while nobody looked is found out by the first job
+        after it: that one is begun anew, over new connections and with a new look at the tables.
+        """
+        try:
+            job(False)
+        except (Unavailable, SchemaError):
+            self.close()
+            job(True)

@@ -160,6 +160,12 @@ def to_environment(settings: Settings) -> dict[str, str]:
     }
 
 
+def child_environment(settings: Settings) -> dict[str, str]:
+    """The environment of a child process: these settings and no others."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return inherited | to_environment(settings)
+
+
 def _unknown(name: str, known: set[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {PREFIX}{near[0].upper()}?" if near else f"there are {', '.join(sorted(known))}"

@@ -11,7 +11,7 @@ import redis
 from kombu.exceptions import OperationalError
 
 from foreword.errors import BadSettings, Unavailable
-from foreword.ports import Raw
+from foreword.ports import News, Raw
 from foreword.store import RedisStore
 from loaders.catalog import inspect
 from loaders.connection import Connection, connect
@@ -113,15 +113,27 @@ def check_broker(url: str) -> None:
 class JobStore(RedisStore):
     """The store of builders. A build that Redis refuses is a build that failed, and is answered as one."""
 
-    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+    def publish(
+        self,
+        key: str,
+        fence: tuple[int, int],
+        fields: Mapping[str, bytes],
+        ttl: int,
+        news: News | None = None,
+    ) -> bool:
         """See ``Store.publish``; raises Unavailable."""
         with redis_errors("publishing"):
-            return super().publish(key, fence, fields, ttl)
+            return super().publish(key, fence, fields, ttl, news)
 
     def read(self, key: str, fields: Sequence[str]) -> list[Raw]:
         """See ``Store.read``; raises Unavailable."""
         with redis_errors("reading"):
             return super().read(key, fields)
+
+    def read_many(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[list[Raw]]:
+        """See ``Store.read_many``; raises Unavailable."""
+        with redis_errors("reading"):
+            return super().read_many(wanted)
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``; raises Unavailable."""
@@ -165,4 +177,5 @@ def tools_over(settings: Settings, connection: Connection, client: "redis.Redis"
         ttl=settings.bundle_days * 86_400,
         as_of=settings.as_of,
         dumps=orjson.dumps,
+        loads=orjson.loads,
     )

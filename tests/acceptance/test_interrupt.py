@@ -13,8 +13,9 @@ from processes import CHECKOUT, Commands, eventually
 
 from foreword.reader import TRUSTED
 from loaders import ledger
+from loaders.claims import EDITS
 from worker import crew
-from worker.app import EDITS, REBUILD, create_app
+from worker.app import REBUILD, create_app
 from worker.commands.demo import HOME as DEMO
 from worker.servers import embedded
 from worker.settings import from_environment

@@ -20,11 +20,12 @@ from foreword.reader import TRUSTED
 from foreword.stamp import Stamp
 from foreword.store import RedisStore
 from loaders import ledger
+from loaders.claims import EDITS
 from loaders.connection import connect
 from tasks.project import rebuild_project
 from tasks.tools import Tools
 from worker import dispatch
-from worker.app import EDITS, FOCUS, REBUILD
+from worker.app import FOCUS, REBUILD
 from worker.wiring import tools
 
 SAMPLE = CHECKOUT / "samples" / "harbour"

@@ -30,6 +30,7 @@ from foreword.errors import (
     UnknownProject,
 )
 from foreword.kinds import KINDS
+from foreword.ports import News
 from foreword.reader import TRUSTED, Context, Reader
 from foreword.stamp import Stamp
 from foreword.store import RedisStore
@@ -200,9 +201,16 @@ class Late(RedisStore):
         super().__init__(client)
         self._meanwhile = meanwhile
 
-    def publish(self, key: str, fence: tuple[int, int], fields: Mapping[str, bytes], ttl: int) -> bool:
+    def publish(
+        self,
+        key: str,
+        fence: tuple[int, int],
+        fields: Mapping[str, bytes],
+        ttl: int,
+        news: News | None = None,
+    ) -> bool:
         self._meanwhile()
-        return super().publish(key, fence, fields, ttl)
+        return super().publish(key, fence, fields, ttl, news)
 
 
 @pytest.mark.promise("store.fence")
@@ -280,7 +288,8 @@ def test_the_bundle_of_a_project_that_is_gone_is_buried(
     assert not shown(reader)
     fields: Any = redis_client.hkeys(keys.project(PROJECT))
     assert sorted(fields) == [b"fence", b"meta", b"text"]
-    assert tools.connection.execute("select snapshot, error from fw_projects").fetchall() == [("gone", None)]
+    recorded = tools.connection.execute("select entities, error from fw_projects").fetchall()
+    assert recorded == [(ledger.GONE, None)]
     assert ledger.unburied(tools.connection) == []
 
 
@@ -324,7 +333,7 @@ def test_of_a_project_that_never_was_nothing_is_published(tools: Tools, redis_cl
 def test_a_request_is_built_once_however_often_its_message_comes(tools: Tools) -> None:
     request = ledger.request_builds(tools.connection, [PROJECT])
 
-    answers = [rebuild_project(PROJECT, tools, if_asked=True) for _ in range(3)]
+    answers = [rebuild_project(PROJECT, tools, if_due=True) for _ in range(3)]
 
     assert [answer is not None for answer in answers] == [True, False, False]
     assert ledger.answers(tools.connection, request) == {PROJECT: None}
@@ -333,14 +342,17 @@ def test_a_request_is_built_once_however_often_its_message_comes(tools: Tools) -
 def test_requests_that_came_together_are_answered_by_one_build(tools: Tools) -> None:
     requests = [ledger.request_builds(tools.connection, [PROJECT]) for _ in range(5)]
 
-    answers = [rebuild_project(PROJECT, tools, if_asked=True) for _ in requests]
+    answers = [rebuild_project(PROJECT, tools, if_due=True) for _ in requests]
 
     assert sum(answer is not None for answer in answers) == 1
     assert [ledger.answers(tools.connection, request) for request in requests] == [{PROJECT: None}] * 5
 
 
 def test_a_message_that_nobody_sent_builds_nothing(tools: Tools, redis_client: "redis.Redis") -> None:
-    assert rebuild_project(PROJECT, tools, if_asked=True) is None
+    built(tools)
+    redis_client.flushall()
+
+    assert rebuild_project(PROJECT, tools, if_due=True) is None
     assert redis_client.keys() == []
 
 
@@ -354,7 +366,7 @@ def test_an_edit_and_its_request_during_a_build_get_a_build_of_their_own(
 
     with ThreadPoolExecutor(1) as thread:
         application.execute(f"begin; lock table {locked} in access exclusive mode".encode())
-        running = thread.submit(rebuild_project, PROJECT, tools, if_asked=True)
+        running = thread.submit(rebuild_project, PROJECT, tools, if_due=True)
         until_blocked(requester, tools.connection)
         put_task(application, "fourth")
         application.execute("commit")
@@ -363,7 +375,7 @@ def test_an_edit_and_its_request_during_a_build_get_a_build_of_their_own(
 
     assert ledger.answers(requester, before) == {PROJECT: None}
     assert first is not None
-    rebuild_project(PROJECT, tools, if_asked=True)  # its message; the build that ran may have seen the request
+    rebuild_project(PROJECT, tools, if_due=True)  # its message; the build that ran may have seen the request
     assert titles(shown(reader)) == ["first", "fourth", "second", "third"]
     assert ledger.answers(requester, during) == {PROJECT: None}
 
@@ -377,11 +389,11 @@ def test_a_message_that_finds_the_project_being_built_leaves_it_to_the_builder(
 
     with ThreadPoolExecutor(1) as thread:
         application.execute("begin; lock table onto_insights in access exclusive mode")
-        running = thread.submit(rebuild_project, PROJECT, tools, if_asked=True)
+        running = thread.submit(rebuild_project, PROJECT, tools, if_due=True)
         until_blocked(other.connection, tools.connection)
         put_task(application, "fourth")
         later = ledger.request_builds(other.connection, [PROJECT])
-        left_alone = rebuild_project(PROJECT, other, if_asked=True)
+        left_alone = rebuild_project(PROJECT, other, if_due=True)
         application.execute("commit")
         running.result()
 
@@ -478,11 +490,11 @@ def test_what_another_try_may_mend_is_no_answer_yet(tools: Tools, reader: Reader
     tools.connection.execute("alter table onto_goals rename to gone")
 
     with pytest.raises(SchemaError):
-        rebuild_project(PROJECT, tools, if_asked=True, last_try=False)
+        rebuild_project(PROJECT, tools, if_due=True, last_try=False)
 
     assert ledger.answers(tools.connection, request) == {}
     tools.connection.execute("alter table gone rename to onto_goals")
-    assert rebuild_project(PROJECT, tools, if_asked=True) is not None
+    assert rebuild_project(PROJECT, tools, if_due=True) is not None
     assert ledger.answers(tools.connection, request) == {PROJECT: None}
 
 
@@ -545,7 +557,7 @@ def test_a_worker_killed_in_the_middle_leaves_the_request_to_the_next(
 
     with ThreadPoolExecutor(1) as thread:
         application.execute("begin; lock table onto_insights in access exclusive mode")
-        running = thread.submit(rebuild_project, PROJECT, tools, if_asked=True)
+        running = thread.submit(rebuild_project, PROJECT, tools, if_due=True)
         until_blocked(other.connection, tools.connection)
         other.connection.execute("select pg_terminate_backend(%s, 10000)", [tools.connection.info.backend_pid])
         application.execute("rollback")
@@ -554,7 +566,7 @@ def test_a_worker_killed_in_the_middle_leaves_the_request_to_the_next(
 
     assert shown(reader) == before
     assert ledger.answers(other.connection, request) == {}
-    assert rebuild_project(PROJECT, other, if_asked=True) is not None
+    assert rebuild_project(PROJECT, other, if_due=True) is not None
     assert ledger.answers(other.connection, request) == {PROJECT: None}
 
 

@@ -14,7 +14,7 @@ from strategies import uid
 from foreword.errors import BuildError, SchemaError, Unavailable
 from loaders import ledger
 from loaders.connection import Connection, connect
-from loaders.ledger import Turn
+from loaders.ledger import Published, Turn
 from worker.servers import Addresses
 
 PROJECT, OTHER = uid("project"), uid("other project")
@@ -31,7 +31,7 @@ def shared_url(servers: Addresses, migrated: str) -> str:
 def database_url(shared_url: str) -> str:
     """One database, with an empty ledger, for all tests of this module: what they alter they restore."""
     with connect(shared_url) as connection:
-        connection.execute("delete from fw_projects")
+        connection.execute("delete from fw_projects; delete from fw_changes")
     return shared_url
 
 
@@ -66,7 +66,7 @@ def state(connection: Connection, project: str = PROJECT) -> dict[str, Any]:
 def built(connection: Connection, project: str = PROJECT, snapshot: str = "1:1:") -> Turn:
     """One whole build."""
     with ledger.turn(connection, project) as turn:
-        ledger.finish(connection, project, turn, snapshot, 5)
+        ledger.finish(connection, project, turn, Published(snapshot=snapshot, entities=5))
     return turn
 
 
@@ -82,7 +82,7 @@ def test_builds_of_one_project_take_turns(connection: Connection, other: Connect
         with ledger.turn(connection, PROJECT) as first:
             second = thread.submit(built, other, snapshot="2:2:")
             until_blocked(watcher, other)
-            ledger.finish(connection, PROJECT, first, "1:1:", 5)
+            ledger.finish(connection, PROJECT, first, Published(snapshot="1:1:", entities=5))
         after = second.result()
 
     assert after.generation > first.generation
@@ -101,7 +101,7 @@ def test_a_turn_sees_what_it_waited_for(connection: Connection, other: Connectio
         with ledger.turn(connection, PROJECT) as first:
             second = thread.submit(built, other)
             until_blocked(watcher, other)
-            ledger.finish(connection, PROJECT, first, "1:1:", 5)
+            ledger.finish(connection, PROJECT, first, Published(snapshot="1:1:", entities=5))
         after = second.result()
 
     assert (first.asked, after.asked) == (True, False)
@@ -120,13 +120,25 @@ def test_a_turn_sees_what_it_waited_for_whatever_the_database_s_defaults_are(
 
 
 def test_a_turn_that_is_not_free_is_not_waited_for(connection: Connection, other: Connection) -> None:
-    with ledger.turn(connection, PROJECT), ledger.turn_if_free(other, PROJECT) as busy:
+    asked(connection)
+    with ledger.turn(connection, PROJECT), ledger.turn_if_due(other, PROJECT) as busy:
         assert busy is None
 
-    with ledger.turn_if_free(other, PROJECT) as free, ledger.turn_if_free(connection, PROJECT) as busy:
+    with ledger.turn_if_due(other, PROJECT) as free, ledger.turn_if_due(connection, PROJECT) as busy:
         assert free is not None
         assert busy is None
     assert built(connection).generation > free.generation
+
+
+def test_a_message_that_finds_nothing_to_do_leaves_no_trace(connection: Connection, other: Connection) -> None:
+    built(connection)
+    before = state(connection)
+
+    with ledger.turn_if_due(other, PROJECT) as nothing:
+        assert nothing is None
+
+    assert state(connection) == before
+    assert built(connection).generation == before["generation"] + 1
 
 
 def test_who_did_not_get_a_turn_does_not_end_another_s(connection: Connection, other: Connection) -> None:
@@ -135,7 +147,7 @@ def test_who_did_not_get_a_turn_does_not_end_another_s(connection: Connection, o
 
     with ledger.turn(connection, PROJECT):
         for _ in range(2):
-            with ledger.turn_if_free(other, PROJECT) as busy:
+            with ledger.turn_if_due(other, PROJECT) as busy:
                 assert busy is None
 
     assert warnings == []
@@ -246,7 +258,7 @@ def test_an_older_build_never_lowers_the_record(connection: Connection) -> None:
         pass
     newer = built(connection, snapshot="9:9:")
 
-    ledger.finish(connection, PROJECT, older, "1:1:", 5)
+    ledger.finish(connection, PROJECT, older, Published(snapshot="1:1:", entities=5))
 
     found = state(connection)
     assert (found["finished"], found["error"]) == (request, None)
@@ -277,7 +289,7 @@ def test_the_first_build_may_fail(connection: Connection) -> None:
 
 def test_a_turn_knows_the_size_of_the_last_good_build(connection: Connection) -> None:
     with ledger.turn(connection, PROJECT) as first:
-        ledger.finish(connection, PROJECT, first, "1:1:", 1500)
+        ledger.finish(connection, PROJECT, first, Published(snapshot="1:1:", entities=1500))
     with ledger.turn(connection, PROJECT) as bad:
         ledger.fail(connection, PROJECT, bad, "no")
 
@@ -302,7 +314,7 @@ def test_a_project_that_is_gone_is_not_listed_until_it_is_built_again(connection
     listed = ledger.unburied(connection)
 
     with ledger.turn(connection, PROJECT) as turn:
-        ledger.bury(connection, PROJECT, turn)
+        ledger.finish(connection, PROJECT, turn, Published(snapshot="1:1:", entities=ledger.GONE))
 
     assert listed == [PROJECT]
     assert ledger.unburied(connection) == []
@@ -316,7 +328,7 @@ def test_an_older_burial_does_not_undo_a_newer_build(connection: Connection) -> 
         pass
     newer = built(connection)
 
-    ledger.bury(connection, PROJECT, older)
+    ledger.finish(connection, PROJECT, older, Published(snapshot="1:1:", entities=ledger.GONE))
 
     assert state(connection)["generation"] == newer.generation
     assert ledger.unburied(connection) == [PROJECT]
@@ -384,13 +396,13 @@ def test_a_request_during_a_build_is_not_answered_by_it(connection: Connection, 
     before = asked(other)
     with ledger.turn(connection, PROJECT) as turn:
         during = asked(other)
-        ledger.finish(connection, PROJECT, turn, "1:1:", 5)
+        ledger.finish(connection, PROJECT, turn, Published(snapshot="1:1:", entities=5))
 
     assert ledger.answers(connection, before) == {PROJECT: None}
     assert ledger.answers(connection, during) == {}
     with ledger.turn(connection, PROJECT) as again:
         assert again.asked
-        ledger.finish(connection, PROJECT, again, "2:2:", 5)
+        ledger.finish(connection, PROJECT, again, Published(snapshot="2:2:", entities=5))
     assert ledger.answers(connection, during) == {PROJECT: None}
     with ledger.turn(connection, PROJECT) as idle:
         assert not idle.asked

@@ -17,7 +17,7 @@ from foreword.errors import SchemaError, Unavailable
 from foreword.kinds import KINDS
 from loaders.catalog import inspect
 from loaders.connection import Connection, connect
-from loaders.migrate import _LOCK, migrate, newest
+from loaders.migrate import _LOCK, migrate, newest, stop_watching
 from loaders.project import compile_statements, load_project
 from loaders.tables import OWN, ontology
 from worker.servers import Addresses
@@ -63,7 +63,7 @@ insert into onto_edges (project_id, src_kind, src_id, dst_kind, dst_id, rel)
 # Every row of the system's tables that describes something in the schema, with the transaction that wrote it: an
 # alteration, even one that is taken back, leaves another number.
 _DESCRIBED = {
-    "relation": "select relname, relkind, relfilenode, relacl::text, c.xmin::text from pg_class c {where} relname",
+    "relation": "select relname, relkind, relfilenode, relacl::text from pg_class c {where} relname",
     "column": """select relname || '.' || attname, atttypid::regtype, attnotnull, a.xmin::text
         from pg_attribute a join pg_class c on c.oid = attrelid {where} attrelid, attnum""",
     "default": """select relname, adnum, pg_get_expr(adbin, adrelid), d.xmin::text
@@ -126,7 +126,11 @@ def test_of_an_application_s_database_nothing_is_altered(empty: str, adopted: Co
 
     after = described(adopted)
     assert before <= after
-    assert {name for _, name, *_ in after - before if not name.startswith("fw_")} == set()
+    ours = {each for each in after - before if each[0] != "trigger"}
+    assert {name for _, name, *_ in ours if not name.startswith("fw_")} == set()
+    triggers = {(table, name) for what, table, name, *_ in after - before if what == "trigger"}
+    assert {table for table, _ in triggers} == {"onto_projects", "onto_tasks", "onto_edges"}
+    assert {name for _, name in triggers} == {"fw_insert", "fw_update", "fw_delete", "fw_truncate"}
     assert contents(adopted) == rows
 
 
@@ -233,13 +237,56 @@ def test_a_migration_gives_up_on_a_lock_of_the_application_and_leaves_nothing(em
 
 
 @pytest.mark.promise("schema.adopt")
-def test_adopting_waits_for_no_lock_on_the_application_s_tables(empty: str, adopted: Connection) -> None:
-    adopted.execute("begin; lock table onto_projects, onto_tasks, onto_edges in access exclusive mode")
+def test_a_table_that_is_never_free_is_named_and_left_for_the_next_time(empty: str, adopted: Connection) -> None:
+    adopted.execute("begin; lock table onto_tasks in row exclusive mode")
 
-    reached = migrate(empty, lock_seconds=0.02)
+    with pytest.raises(Unavailable, match=r"onto_tasks was written to without a pause .* run it again"):
+        migrate(empty, lock_seconds=0.1)
 
-    assert reached == newest()
     adopted.execute("rollback")
+    assert migrate(empty) == newest()
+
+
+@pytest.mark.promise("schema.adopt")
+def test_while_triggers_wait_for_a_table_others_go_on_writing_to_it(empty: str, adopted: Connection) -> None:
+    adopted.execute("begin; update onto_tasks set title = title || '!'")
+
+    with ThreadPoolExecutor(1) as thread, connect(empty) as another:
+        running = thread.submit(migrate, empty)
+        another.execute("set lock_timeout to '5s'")
+        for number in range(20):
+            another.execute(
+                "insert into onto_tasks (id, project_id, title) values (gen_random_uuid(), %s, %s)",
+                [PROJECT, f"meanwhile {number}"],
+            )
+        assert not running.done()
+        adopted.execute("commit")
+        assert running.result() == newest()
+
+
+def test_a_table_that_comes_later_is_watched_by_the_next_migration(empty: str, adopted: Connection) -> None:
+    migrate(empty)
+    adopted.execute("create table onto_goals (id uuid primary key, project_id uuid, name text)")
+    adopted.execute("insert into onto_goals values (gen_random_uuid(), %s, 'unwatched')", [PROJECT])
+
+    migrate(empty)
+
+    adopted.execute("delete from onto_goals")
+    logged = adopted.execute("select table_name, op, rows from fw_changes where table_name = 'onto_goals'")
+    assert logged.fetchall() == [("onto_goals", "D", 1)]
+
+
+def test_triggers_are_taken_off_and_put_on_again(empty: str, adopted: Connection) -> None:
+    migrate(empty)
+    stop_watching(empty)
+    adopted.execute("update onto_tasks set title = title || '?'")
+    unwatched = adopted.execute("select count(*) from fw_changes").fetchall()
+
+    migrate(empty)
+    adopted.execute("update onto_tasks set title = title || '!'")
+
+    assert unwatched == [(0,)]
+    assert adopted.execute("select table_name, op, rows from fw_changes").fetchall() == [("onto_tasks", "U", 100)]
 
 
 # ---- what is wrong is said

@@ -1,8 +1,11 @@
-"""``up``: the whole system in the foreground: servers, migrations, a worker that is kept alive."""
+"""``up``: the whole system in the foreground: servers, migrations, a worker and a relay that are kept alive."""
 
-import itertools
+import subprocess
 import threading
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 
@@ -30,25 +33,60 @@ def up(settings: Settings) -> None:
         _keep_working(settings, found)
 
 
+@dataclass(slots=True)
+class _Kept:
+    """A child process that is started again when it ends."""
+
+    command: str
+    log: Path
+    process: "subprocess.Popen[bytes] | None" = None
+    stack: ExitStack = field(default_factory=ExitStack)
+    deaths: int = 0
+    begun: float = 0.0
+    rests_until: float = 0.0
+
+
 def _keep_working(settings: Settings, found: Services) -> None:
-    """A worker, and another one when it ends, for ever."""
-    log = settings.data_dir / "worker.log"
-    pause = threading.Event()  # an interruptible wait; nobody sets it
+    """A worker and a relay, and others when they end, for ever."""
     app = create_app(settings, found)
-    deaths = 0
-    for life in itertools.count():
-        begun = time.monotonic()
-        with crew.child(settings, log) as worker:
-            if life == 0:
-                say("starting a worker")
-                crew.wait_until_ready(app, worker, log)
-                _announce(settings, found)
-            while worker.poll() is None:
-                pause.wait(LOOK_SECONDS)
-        deaths = 1 if time.monotonic() - begun > PAUSES[-1] else deaths + 1
-        rest = PAUSES[min(deaths, len(PAUSES)) - 1]
-        say(f"the worker ended with {worker.returncode}; starting it again in {rest:.0f} s, see {log}")
-        pause.wait(rest)
+    pause = threading.Event()  # an interruptible wait; nobody sets it
+    worker = _Kept(crew.WORK, settings.data_dir / "worker.log")
+    relay = _Kept(crew.RELAY, settings.data_dir / "relay.log")
+    with ExitStack() as stack:
+        for kept in (worker, relay):
+            stack.push(kept.stack.__exit__)
+        say("starting a worker and a relay")
+        _begin(settings, worker)
+        _begin(settings, relay)
+        assert worker.process is not None  # noqa: S101 - just begun
+        crew.wait_until_ready(app, worker.process, worker.log)
+        _announce(settings, found)
+        while True:
+            for kept in (worker, relay):
+                _look_after(settings, kept)
+            pause.wait(LOOK_SECONDS)
+
+
+def _begin(settings: Settings, kept: _Kept) -> None:
+    kept.begun = time.monotonic()
+    kept.process = kept.stack.enter_context(crew.child(settings, kept.log, kept.command))
+
+
+def _look_after(settings: Settings, kept: _Kept) -> None:
+    """Start it again when it has ended, after a rest that grows when it keeps ending."""
+    now = time.monotonic()
+    if kept.process is None:
+        if now >= kept.rests_until:
+            _begin(settings, kept)
+        return
+    if kept.process.poll() is None:
+        return
+    kept.deaths = 1 if now - kept.begun > PAUSES[-1] else kept.deaths + 1
+    rest = PAUSES[min(kept.deaths, len(PAUSES)) - 1]
+    code, kept.process = kept.process.returncode, None
+    kept.stack.close()
+    kept.rests_until = now + rest
+    say(f"the {crew.NAMES[kept.command]} ended with {code}; starting it again in {rest:.0f} s, see {kept.log}")
 
 
 def _announce(settings: Settings, found: Services) -> None:
@@ -58,7 +96,9 @@ def _announce(settings: Settings, found: Services) -> None:
         ("Redis", settings.redis_url or found.redis_url),
         ("broker", settings.broker_url or (settings.redis_url or found.broker_url)),
         ("data", settings.data_dir),
-        ("worker log", settings.data_dir / "worker.log"),
+        ("logs", f"{settings.data_dir / 'worker.log'}, relay.log"),
     ):
         click.echo(f"  {name:<10} {shown}")
-    click.echo("next, in another terminal: python -m worker import DIR && python -m worker rebuild --all")
+    click.echo(
+        "next, in another terminal: python -m worker import DIR; what is imported or edited is built at once"
+    )

@@ -8,7 +8,8 @@ import click
 from celery.signals import worker_ready
 
 from foreword.errors import ForewordError
-from worker.app import BRIEFS, EDITS, NODE, SWEEP, create_app
+from loaders.claims import EDITS, SWEEP
+from worker.app import BRIEFS, NODE, create_app
 from worker.settings import Settings
 from worker.wiring import check_broker, services, tools
 

@@ -1,0 +1,116 @@
+"""Builders of a relay's own: child processes that build without Celery what no worker began to build.
+
+They share one pipe of records of a fixed length, which the kernel hands out whole, so whoever is free takes the
+next. The relay's death is the pipe's end, and theirs. A build that kills its process kills one of them and not the
+relay; it is started again.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from foreword.errors import ForewordError
+from foreword.handles import uuid_of
+from tasks.project import rebuild_project
+from worker.process import Process
+from worker.settings import Settings, child_environment
+from worker.wiring import Services
+
+log = logging.getLogger("foreword.relay")
+
+RECORD = 37
+"""Bytes of a record: a canonical UUID and a newline."""
+
+RESTART_SECONDS = 1.0
+STOP_SECONDS = 5.0
+
+
+class Builders:
+    """The child processes and the pipe to them."""
+
+    def __init__(self, settings: Settings, checkout: str, number: int) -> None:
+        self._environment = child_environment(settings)
+        self._checkout = checkout
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._in, False)
+        self._children: list[subprocess.Popen[bytes] | None] = [None] * number
+        self._started = [0.0] * number
+
+    def keep(self) -> None:
+        """Start those that do not run."""
+        for place, child in enumerate(self._children):
+            if child is not None and child.poll() is None:
+                continue
+            if time.monotonic() - self._started[place] < RESTART_SECONDS and self._started[place]:
+                continue
+            if child is not None:
+                log.warning("builder_ended code=%s", child.returncode)
+            self._started[place] = time.monotonic()
+            self._children[place] = subprocess.Popen(
+                [sys.executable, "-m", "worker", "build"],
+                cwd=self._checkout,
+                env=self._environment,
+                stdin=self._out,
+                start_new_session=True,  # Ctrl-C reaches it only through us
+            )
+
+    def build(self, project_id: str) -> bool:
+        """Have a project built; False where too many wait already."""
+        try:
+            os.write(self._in, f"{project_id}\n".encode())
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let them finish what they are building."""
+        with suppress(OSError):
+            os.set_blocking(self._out, False)
+            while os.read(self._out, 65_536):  # what waits is still in the ledger
+                pass
+        os.close(self._in)
+        os.close(self._out)
+        deadline = time.monotonic() + STOP_SECONDS
+        for child in self._children:
+            if child is None:
+                continue
+            try:
+                child.wait(max(deadline - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+@contextmanager
+def builders(settings: Settings, checkout: str, number: int) -> Iterator[Builders]:
+    """Builders for the length of a block."""
+    opened = Builders(settings, checkout, number)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def build_from(pipe: int, settings: Settings, services: Services) -> None:
+    """Build the projects whose ids come through a pipe, until its end. What fails is on record."""
+    process = Process(settings, services)
+    try:
+        for project in _records(pipe):
+            with suppress(ForewordError):
+                process.run(partial(_build, project, process))
+    finally:
+        process.close()
+
+
+def _build(project: str, process: Process, last: bool) -> object:  # noqa: FBT001 - it is a Job
+    return rebuild_project(project, process.tools(), if_due=True, last_try=last)
+
+
+def _records(pipe: int) -> Iterator[str]:
+    while record := os.read(pipe, RECORD):
+        yield uuid_of(record.decode("ascii", "replace").strip(), "project")

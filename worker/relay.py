@@ -1,0 +1,294 @@
+"""The relay: turns dirty projects into wake-up calls. Many may run, one leads; which one matters to nobody.
+
+Polling is the correctness. Three things that may hang are kept out of the loop's way, each in a thread of its own:
+the broker (``_Sender``), Redis (``_Watch``), and building itself (``worker.builders``, which takes what was sent
+and never begun). What the loop claims stands in the database, so that nothing here has to be remembered.
+"""
+
+import logging
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import redis
+from celery import Celery
+
+from foreword import codec, keys
+from foreword.errors import BadInput, ForewordError
+from foreword.handles import reference_of, uuid_of
+from loaders import claims
+from loaders.catalog import inspect
+from loaders.claims import EDITS, SWEEP, Term
+from loaders.connection import Connection, connect
+from worker.app import FOCUS, REBUILD
+from worker.builders import Builders
+from worker.wiring import Services
+
+log = logging.getLogger("foreword.relay")
+
+POLL_SECONDS = 0.03
+"""An idle look costs a quarter of a millisecond. Looking never takes more than half of the time: a log of
+millions of rows is looked at more rarely."""
+
+FOLLOW_SECONDS = 0.5
+"""Between looks whether the leader is still there."""
+
+CHORES_SECONDS = 1.0
+UNBUILT_SECONDS = 30.0
+RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
+
+WINDOWS = {EDITS: 16, SWEEP: 4}
+"""Messages under way and not begun, by lane: enough that workers never wait, and so few that a new edit never
+waits behind many."""
+
+WISH_SECONDS = 0.1
+WISHES = 200
+MARKER_SECONDS = 1.0
+REDIS_SECONDS = 1.0
+"""For Redis to answer the relay. While it does not, nothing is claimed: it could not be published."""
+
+
+class Relay:
+    """One relay. ``app`` None: every build is done by the builders, without Celery."""
+
+    def __init__(self, services: Services, app: Celery | None, builders: Builders) -> None:
+        self._services = services
+        self._builders = builders
+        self._name = secrets.token_hex(8)
+        self._stop = threading.Event()
+        self._sender = _Sender(app) if app is not None else None
+        self._watch = _Watch(services, self._stop, self._sender)
+        self._term: Term | None = None
+
+    def run(self) -> None:
+        """Relay until interrupted, over as many connections as it takes."""
+        threads = [self._watch, *([self._sender] if self._sender else [])]
+        try:
+            for thread in threads:
+                thread.start()
+            failures = 0
+            while True:
+                try:
+                    with closing(connect(self._services.database_url)) as connection:
+                        failures = 0
+                        self._relay(connection)
+                except ForewordError as error:
+                    self._resigned()
+                    log.warning("relay_interrupted %s", error)
+                    self._stop.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
+                    failures += 1
+        finally:
+            self._stop.set()
+            if self._sender is not None:
+                self._sender.stop()
+            for thread in threads:
+                thread.join(REDIS_SECONDS + 1)
+
+    def _relay(self, connection: Connection) -> None:
+        statements = claims.compile_claims(inspect(connection))
+        chores = _Chores(connection, statements)
+        led = 0.0
+        try:
+            while True:
+                self._builders.keep()
+                began = time.monotonic()
+                if began - led >= FOLLOW_SECONDS:
+                    self._look_who_leads(connection)
+                    led = began
+                if self._term is None:
+                    self._stop.wait(FOLLOW_SECONDS)
+                    continue
+                if self._watch.redis_answers and self._term.paused < 2:
+                    self._claim(connection, statements, EDITS)
+                    chores.do(lambda: self._sweep(connection, statements))
+                self._stop.wait(max(POLL_SECONDS, time.monotonic() - began))
+        finally:
+            self._resigned()
+            if not connection.closed:
+                with suppress(ForewordError):
+                    claims.resign(connection, self._name)
+
+    def _look_who_leads(self, connection: Connection) -> None:
+        before, self._term = self._term, claims.lead(connection, self._name)
+        self._watch.term = self._term
+        if (before is None) is not (self._term is None):
+            log.warning("relay_leads" if self._term else "relay_follows")
+
+    def _resigned(self) -> None:
+        self._term = self._watch.term = None
+
+    def _claim(self, connection: Connection, statements: claims.Statements, lane: str) -> None:
+        for claim in claims.claim(connection, statements, lane, WINDOWS[lane]):
+            # What was sent and not begun was lost, or waits behind others: the builders take it. Their pipe is
+            # full only if they hang, and then it is claimed again.
+            sender = self._sender if claim.sends == 1 else None
+            if sender is None or not sender.send(REBUILD, [claim.project_id], lane):
+                self._builders.build(claim.project_id)
+
+    def _sweep(self, connection: Connection, statements: claims.Statements) -> None:
+        if self._term is not None and self._term.paused < 1:
+            self._claim(connection, statements, SWEEP)
+
+
+class _Chores:
+    """What is to be done now and then."""
+
+    def __init__(self, connection: Connection, statements: claims.Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._done = self._found = 0.0
+
+    def do(self, sweep: Callable[[], None]) -> None:
+        now = time.monotonic()
+        if now - self._done < CHORES_SECONDS:
+            return
+        self._done = now
+        sweep()
+        for project in claims.take_over(self._connection):
+            log.warning("build_taken_over project=%s", project)
+        for project in claims.park(self._connection):
+            log.error("project_parked project=%s", project)
+        if not self._found or now - self._found >= UNBUILT_SECONDS:
+            self._found = now
+            if found := claims.find_unbuilt(self._connection, self._statements):
+                log.warning("projects_never_built found=%s", found)
+
+
+class _Sender(threading.Thread):
+    """Sends messages, however long the broker takes. What it cannot send is not lost: nobody will begin it."""
+
+    def __init__(self, app: Celery) -> None:
+        super().__init__(name="sender", daemon=True)
+        self._app = app
+        self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(2 * sum(WINDOWS.values()))
+
+    def send(self, job: str, arguments: list[str], lane: str) -> bool:
+        """Have a message sent; False where the broker takes none."""
+        try:
+            self._queue.put_nowait((job, arguments, lane))
+        except queue.Full:
+            return False
+        return True
+
+    def stop(self) -> None:
+        with suppress(queue.Full):
+            self._queue.put_nowait(None)
+
+    def run(self) -> None:
+        while (message := self._queue.get()) is not None:
+            job, arguments, lane = message
+            try:
+                self._app.send_task(job, args=arguments, queue=lane, retry=False)
+            except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the lease ends
+                log.warning("message_not_sent job=%s error=%s", job, _first_line(error))
+                self._app.close()
+
+
+class _Watch(threading.Thread):
+    """Watches Redis: whether it answers, whether it is the one that was published to, and what readers miss."""
+
+    def __init__(self, services: Services, stop: threading.Event, sender: _Sender | None) -> None:
+        super().__init__(name="watch", daemon=True)
+        self.redis_answers = False
+        self.term: Term | None = None
+        self._services = services
+        self._stop = stop
+        self._sender = sender
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._opened() as (client, connection):
+                    self._look(client, connection)
+            except (redis.RedisError, OSError, ForewordError) as error:
+                self.redis_answers = not isinstance(error, redis.RedisError | OSError) and self.redis_answers
+                log.warning("relay_watch %s", _first_line(error))
+                self._stop.wait(WISH_SECONDS)
+            except Exception:
+                self.redis_answers = False
+                log.exception("relay_watch_failed")
+                self._stop.wait(MARKER_SECONDS)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple["redis.Redis", Connection]]:
+        client = redis.Redis.from_url(
+            self._services.redis_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
+        )
+        with client, closing(connect(self._services.database_url)) as connection:
+            yield client, connection
+
+    def _look(self, client: "redis.Redis", connection: Connection) -> None:
+        statements = claims.compile_claims(inspect(connection))
+        looked = 0.0
+        while not self._stop.is_set():
+            client.ping()
+            self.redis_answers = True
+            term = self.term
+            if term is not None:
+                if time.monotonic() - looked >= MARKER_SECONDS:
+                    _verify(client, connection, term)
+                    looked = time.monotonic()
+                self._grant(client, connection, statements)
+            self._stop.wait(WISH_SECONDS)
+
+    def _grant(self, client: "redis.Redis", connection: Connection, statements: claims.Statements) -> None:
+        """Ask for what readers miss. A wish that is lost on the way is wished again."""
+        found: Any = client.spop(keys.WANTED, WISHES)
+        wishes = {wish for raw in found if (wish := _wish(raw)) is not None}
+        if not wishes:
+            return
+        projects = sorted({project for project, _ in wishes})
+        claims.wish(connection, statements, list(zip(projects, _generations(client, projects), strict=True)))
+        for project, reference in sorted(wishes):
+            if reference and self._sender is not None:
+                self._sender.send(FOCUS, [project, reference], EDITS)
+
+
+def _wish(raw: Any) -> tuple[str, str] | None:
+    """(project, reference or nothing) of a member of WANTED; None for what no reader of ours has put there."""
+    project, _, reference = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw).partition(" ")
+    try:
+        return uuid_of(project, "project"), reference_of(reference) if reference else ""
+    except BadInput:
+        return None
+
+
+def _generations(client: "redis.Redis", projects: list[str]) -> list[int]:
+    """The generations that stand in Redis, 0 where there is none."""
+    with client.pipeline(transaction=False) as pipe:
+        for project in projects:
+            pipe.hget(keys.project(project), keys.META)
+        stamps = map(codec.decode_stamp, pipe.execute())
+        return [stamp.generation if stamp is not None else 0 for stamp in stamps]
+
+
+def _verify(client: "redis.Redis", connection: Connection, term: Term) -> None:
+    """Compare what was published to another Redis, in another epoch, or before PostgreSQL started, with what
+    stands in this one. The marker is read before the comparison, and goes on record with its outcome.
+    """
+    marker = _marker(client, term)
+    while rows := claims.unverified(connection, marker):
+        stored = _generations(client, [project for project, _ in rows])
+        claims.verified(
+            connection, marker, [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
+        )
+
+
+def _marker(client: "redis.Redis", term: Term) -> str:
+    """The marker of Redis as it is; a new one where it is gone or of another time."""
+    of_now = f"{term.epoch}.{term.started}.{client.info('server').get('run_id', '')}."
+    found = codec.decode_line(client.hget(keys.MARKER, keys.VALUE))
+    if found.startswith(of_now):
+        return found
+    marker = of_now + secrets.token_hex(8)
+    client.hset(keys.MARKER, keys.VALUE, marker)
+    log.warning("redis_is_new marker=%s", marker)
+    return marker
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
