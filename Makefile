@@ -1,6 +1,6 @@
 # Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench format lock clean
+.PHONY: help setup demo test check chaos model bench format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,6 +33,12 @@ check: $(READY)  ## Lint, format, types, import contracts
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+chaos: $(READY)  ## Torture the real thing with random faults (ARGS="--seed 1 --runs 5 --seconds 120")
+	@$(BIN)/python tests/chaos/run.py $(ARGS)
+
+model: $(READY)  ## Search the protocol's model, kill its mutants, print the shortest traces
+	@$(BIN)/python tests/protocol.py $(ARGS)
 
 bench: $(READY)  ## Print ratios, side by side in one run
 	@$(BIN)/python -m benchmarks $(ARGS)

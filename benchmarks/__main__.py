@@ -11,7 +11,7 @@ from typing import Any
 
 import redis
 
-from benchmarks import reading
+from benchmarks import freshness, reading
 from benchmarks.rebuild import Measured, measure_apart, yardstick
 from benchmarks.synthetic import create_project
 from loaders.connection import connect
@@ -35,12 +35,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--entities", type=int, nargs="+", default=[100, 1000, 10_000])
     parser.add_argument("--repeat", type=int, default=25)
+    parser.add_argument("--only", choices=["building", "freshness"], help="one half of the questions")
+    parser.add_argument("--edits", type=int, default=200, help="edits whose way is followed")
     asked = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="fw-bench-"))
     try:
         with embedded(home) as servers:
             migrate(servers.database_url)
-            _run(servers, asked.entities, asked.repeat)
+            if asked.only != "freshness":
+                _run(servers, asked.entities, asked.repeat)
+            if asked.only != "building":
+                _run_freshness(servers, asked.edits)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -68,6 +73,30 @@ def _run(servers: Addresses, sizes: list[int], repeat: int) -> None:
     read = tuple(found)
     heading("reading, against a GET of the same bytes")
     screen.print(table(read, [[f"{v:.2f}" for v in found.values()]], right=read))
+
+
+KEPT_AIM = 0.85
+"""Of the write throughput without our triggers."""
+
+_LATENCY = ("situation", "edits", "p50 ms", "p99 ms", "worst ms", "never in 30 s")
+_WRITES = ("writers", "rows a statement", "statements/s without", "with triggers", "kept", "aim")
+
+
+def _run_freshness(servers: Addresses, edits: int) -> None:
+    screen = console()
+    heading("edit commit to readable bundle (aims: p50 60, p99 250, worst 2000)")
+    latencies = freshness.latencies(servers, edits, load_seconds=30.0)
+    rows = [(x.name, x.edits, f"{x.p50:.0f}", f"{x.p99:.0f}", f"{x.worst:.0f}", x.late) for x in latencies]
+    screen.print(table(_LATENCY, rows, right=_LATENCY[1:]))
+    edits, took, builds = freshness.builds_in_a_burst(servers)
+    screen.print(f"a burst of {edits} edits of one project in {took:.1f} s: {builds} builds")
+    heading("what logging edits costs the application, alternating in one run")
+    writes = freshness.throughput(servers)
+    shown = [
+        (x.writers, x.rows, f"{x.without:.0f}", f"{x.with_triggers:.0f}", f"{x.kept:.2f}", KEPT_AIM)
+        for x in writes
+    ]
+    screen.print(table(_WRITES, shown, right=_WRITES))
 
 
 def _row(ours: Measured) -> list[str]:

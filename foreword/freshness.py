@@ -66,6 +66,19 @@ def parse_token(token: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def capped(snapshot: str, transaction: int) -> str:
+    """``snapshot`` as if it had been taken right after ``transaction`` got its id: later ids count as running.
+
+    PostgreSQL gives an id away again that left no trace on its disk before a crash, as one that was rolled back
+    may have. A snapshot that claims such an id would claim the edit that gets it next. So a bundle claims nothing
+    beyond a transaction whose commit was waited for, and with it everything before.
+    """
+    oldest, following, running = snapshot.split(":")
+    end = min(int(following), transaction + 1)
+    listed = [each for each in running.split(",") if each and int(each) < end]
+    return f"{min(int(oldest), end)}:{end}:{','.join(listed)}"
+
+
 def contains(epoch: int, snapshot: str, token: str) -> bool:
     """Whether what was loaded under ``snapshot`` (``pg_snapshot`` as text) of ``epoch`` holds everything that the
     token's transaction wrote. True also for one that was rolled back: there is nothing to wait for.

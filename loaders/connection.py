@@ -38,7 +38,7 @@ _AS_TEXT = ("uuid", "timestamptz", "timestamp", "date", "numeric", "json", "json
 # there before the wait.
 _SESSION = """
 set timezone to 'UTC'; set datestyle to 'ISO, YMD'; set lock_timeout to '30s';
-set default_transaction_isolation to 'read committed';
+set default_transaction_isolation to 'read committed'; set synchronous_commit to 'on';
 set idle_in_transaction_session_timeout to '5min'; set plan_cache_mode to force_generic_plan
 """
 

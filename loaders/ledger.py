@@ -34,7 +34,7 @@ select {project}, 1, pg_backend_pid(), now(), pg_current_snapshot()::text {on_co
 on conflict (project_id) do update set attempts = p.attempts + 1, sends = 0, builder = excluded.builder,
   begun_at = excluded.begun_at, tried = excluded.tried
 returning nextval('fw_generation'), (select value from fw_facts where name = 'epoch'), p.requested,
-  p.requested > p.finished, p.entities, p.xmax <> 0, p.attempts
+  p.requested > p.finished, p.entities, p.xmax <> 0, p.attempts, pg_current_xact_id()::text
 """
 _BEGIN_NOW = _BEGIN.format(project="%(project)s::uuid", on_condition="")
 
@@ -87,8 +87,8 @@ where project_id = %(project)s::uuid and builder = pg_backend_pid()
 # done well, an earlier one that fails late does not spoil.
 _FAIL = """
 update fw_projects set finished = greatest(finished, %(request)s), error = %(error)s, builder = null,
-  quiet_until = now() + least(power(2, attempts - 1) * interval '0.5 s', interval '1 min'),
-  parked_at = case when attempts >= %(most)s then now() end
+  quiet_until = now() + least(power(2, greatest(attempts - 1, 0)) * interval '0.5 s', interval '1 min'),
+  attempts = attempts - %(excused)s, parked_at = case when attempts - %(excused)s >= %(most)s then now() end
 where project_id = %(project)s::uuid and generation < %(generation)s
 """
 
@@ -126,7 +126,9 @@ class Turn:
 
     ``asked`` tells whether that request is still unanswered. ``entities`` is the project's size at its last
     build, 0 before the first, GONE after it was deleted; ``known`` is False for a project that nobody ever asked
-    for or edited. ``attempts`` counts the builds since the last good one, this one included.
+    for or edited. ``attempts`` counts the builds since the last good one, this one included. ``transaction`` is on
+    the server's disk, and so is everything with a lower id: beyond it a snapshot claims nothing
+    (``foreword.freshness.capped``).
     """
 
     epoch: int
@@ -136,6 +138,7 @@ class Turn:
     entities: int
     known: bool
     attempts: int = 1
+    transaction: int = 2**63
 
 
 GONE = -1
@@ -255,6 +258,7 @@ def _turn(row: tuple[Any, ...]) -> Turn:
         entities=row[4],
         known=row[5],
         attempts=row[6],
+        transaction=int(row[7]),
     )
 
 
@@ -289,9 +293,9 @@ def finish(connection: Connection, project_id: str, turn: Turn, published: Publi
         connection.execute(_FINISH, asked, prepare=True)
 
 
-def fail(connection: Connection, project_id: str, turn: Turn, error: str) -> None:
-    """Record a build that failed. What was published before stays, and so does what the log holds: it is tried
-    again after a while, and parked after MOST_ATTEMPTS.
+def fail(connection: Connection, project_id: str, turn: Turn, error: str, *, excused: bool = False) -> None:
+    """Record a build that failed; ``excused`` where that says nothing about the project. What was published before
+    stays, and so does what the log holds: it is tried again after a while, and parked after MOST_ATTEMPTS.
     """
     asked = {
         "project": project_id,
@@ -299,6 +303,7 @@ def fail(connection: Connection, project_id: str, turn: Turn, error: str) -> Non
         "generation": turn.generation,
         "error": error[:2000],
         "most": MOST_ATTEMPTS,
+        "excused": int(excused),
     }
     with mapped(f"recording the failed build of project {project_id}"):
         connection.execute(_FAIL, asked)

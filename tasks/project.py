@@ -17,6 +17,7 @@ from foreword.bundle import Content, render
 from foreword.changes import difference, facts_of
 from foreword.draft import Draft, completed, select
 from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable
+from foreword.freshness import capped
 from foreword.lines import Fitted, fit
 from foreword.ports import News, Raw
 from foreword.rows import ProjectRows, misfits
@@ -82,11 +83,11 @@ def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> B
 
 def _record_failure(project_id: str, tools: Tools, turn: Turn, error: Exception, *, last_try: bool) -> None:
     """A server that does not answer says nothing about the project, and does not count towards parking it."""
-    mendable = isinstance(error, Unavailable | SchemaError) and not last_try
-    if not mendable:
-        ledger.fail(tools.connection, project_id, turn, _said(error))
-    if mendable or isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | SchemaError) and not last_try:
         ledger.excuse(tools.connection, project_id)
+    else:
+        excused = isinstance(error, Unavailable)
+        ledger.fail(tools.connection, project_id, turn, _said(error), excused=excused)
 
 
 def _rebuild_or_bury(project_id: str, tools: Tools, turn: Turn) -> Built:
@@ -96,7 +97,7 @@ def _rebuild_or_bury(project_id: str, tools: Tools, turn: Turn) -> Built:
     except NotThere as gone:
         if not turn.known:
             raise
-        return _bury(project_id, tools, turn, gone.snapshot)
+        return _bury(project_id, tools, turn, capped(gone.snapshot, turn.transaction))
 
 
 def _said(error: Exception) -> str:
@@ -183,7 +184,7 @@ def stamp_of(draft: Draft, turn: Turn, tools: Tools, text: Fitted) -> Stamp:
     return Stamp(
         epoch=turn.epoch,
         generation=turn.generation,
-        snapshot=draft.rows.snapshot,
+        snapshot=capped(draft.rows.snapshot, turn.transaction),
         as_of=draft.as_of.isoformat(),
         zone=draft.zone.key,
         valid_until=draft.valid_until.timestamp(),
@@ -234,14 +235,15 @@ SPREAD_SECONDS = 300
 
 def _on_record(draft: Draft, stamp: Stamp, marker: str, tools: Tools) -> Published:
     aged = tools.ttl * _BEFORE_COLLECTED
-    left = stamp.valid_until - tools.now()  # of the day; a fixed date may be over for ever
-    spread = zlib.crc32(draft.rows.project_id.encode()) % SPREAD_SECONDS
+    left = max(stamp.valid_until - tools.now(), 0.0)  # of the day, which may have ended during the build
+    spread = zlib.crc32(draft.rows.project_id.encode()) % SPREAD_SECONDS if left else 0
+    for_ever = tools.as_of is not None
     return Published(
         snapshot=stamp.snapshot,
         entities=sum(map(len, draft.rows.entities.values())),
         marker=marker,
-        valid_for=left if left > 0 else None,
-        refresh_in=min(left + spread + 1, aged) if left > 0 else aged,
+        valid_for=None if for_ever else left,
+        refresh_in=aged if for_ever else min(left + spread + 1, aged),
     )
 
 

@@ -59,10 +59,11 @@ class Relay:
         self._services = services
         self._builders = builders
         self._name = secrets.token_hex(8)
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self._sender = _Sender(app) if app is not None else None
-        self._watch = _Watch(services, self._stop, self._sender)
+        self._watch = _Watch(services, self._over, self._sender)
         self._term: Term | None = None
+        self._role = ""
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
@@ -79,10 +80,10 @@ class Relay:
                 except ForewordError as error:
                     self._resigned()
                     log.warning("relay_interrupted %s", error)
-                    self._stop.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
+                    self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
                     failures += 1
         finally:
-            self._stop.set()
+            self._over.set()
             if self._sender is not None:
                 self._sender.stop()
             for thread in threads:
@@ -100,12 +101,12 @@ class Relay:
                     self._look_who_leads(connection)
                     led = began
                 if self._term is None:
-                    self._stop.wait(FOLLOW_SECONDS)
+                    self._over.wait(FOLLOW_SECONDS)
                     continue
                 if self._watch.redis_answers and self._term.paused < 2:
                     self._claim(connection, statements, EDITS)
                     chores.do(lambda: self._sweep(connection, statements))
-                self._stop.wait(max(POLL_SECONDS, time.monotonic() - began))
+                self._over.wait(max(POLL_SECONDS, time.monotonic() - began))
         finally:
             self._resigned()
             if not connection.closed:
@@ -113,10 +114,11 @@ class Relay:
                     claims.resign(connection, self._name)
 
     def _look_who_leads(self, connection: Connection) -> None:
-        before, self._term = self._term, claims.lead(connection, self._name)
-        self._watch.term = self._term
-        if (before is None) is not (self._term is None):
-            log.warning("relay_leads" if self._term else "relay_follows")
+        self._term = self._watch.term = claims.lead(connection, self._name)
+        role = "relay_leads" if self._term else "relay_follows"
+        if role != self._role:
+            log.warning(role)
+            self._role = role
 
     def _resigned(self) -> None:
         self._term = self._watch.term = None
@@ -196,22 +198,22 @@ class _Watch(threading.Thread):
         self.redis_answers = False
         self.term: Term | None = None
         self._services = services
-        self._stop = stop
+        self._over = stop
         self._sender = sender
 
     def run(self) -> None:
-        while not self._stop.is_set():
+        while not self._over.is_set():
             try:
                 with self._opened() as (client, connection):
                     self._look(client, connection)
             except (redis.RedisError, OSError, ForewordError) as error:
                 self.redis_answers = not isinstance(error, redis.RedisError | OSError) and self.redis_answers
                 log.warning("relay_watch %s", _first_line(error))
-                self._stop.wait(WISH_SECONDS)
+                self._over.wait(WISH_SECONDS)
             except Exception:
                 self.redis_answers = False
                 log.exception("relay_watch_failed")
-                self._stop.wait(MARKER_SECONDS)
+                self._over.wait(MARKER_SECONDS)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple["redis.Redis", Connection]]:
@@ -224,16 +226,17 @@ class _Watch(threading.Thread):
     def _look(self, client: "redis.Redis", connection: Connection) -> None:
         statements = claims.compile_claims(inspect(connection))
         looked = 0.0
-        while not self._stop.is_set():
+        while not self._over.is_set():
             client.ping()
             self.redis_answers = True
             term = self.term
             if term is not None:
                 if time.monotonic() - looked >= MARKER_SECONDS:
-                    _verify(client, connection, term)
+                    # Our session is new: PostgreSQL may have crashed meanwhile, whose start does not tell.
+                    _verify(client, connection, term, anew=looked == 0.0)
                     looked = time.monotonic()
                 self._grant(client, connection, statements)
-            self._stop.wait(WISH_SECONDS)
+            self._over.wait(WISH_SECONDS)
 
     def _grant(self, client: "redis.Redis", connection: Connection, statements: claims.Statements) -> None:
         """Ask for what readers miss. A wish that is lost on the way is wished again."""
@@ -266,11 +269,11 @@ def _generations(client: "redis.Redis", projects: list[str]) -> list[int]:
         return [stamp.generation if stamp is not None else 0 for stamp in stamps]
 
 
-def _verify(client: "redis.Redis", connection: Connection, term: Term) -> None:
+def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: bool) -> None:
     """Compare what was published to another Redis, in another epoch, or before PostgreSQL started, with what
     stands in this one. The marker is read before the comparison, and goes on record with its outcome.
     """
-    marker = _marker(client, term)
+    marker = _marker(client, term, anew=anew)
     while rows := claims.unverified(connection, marker):
         stored = _generations(client, [project for project, _ in rows])
         claims.verified(
@@ -278,15 +281,18 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term) -> None:
         )
 
 
-def _marker(client: "redis.Redis", term: Term) -> str:
-    """The marker of Redis as it is; a new one where it is gone or of another time."""
-    of_now = f"{term.epoch}.{term.started}.{client.info('server').get('run_id', '')}."
+def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> str:
+    """The marker of Redis as it is; a new one where it is gone or of another time, or is wanted ``anew``."""
+    servers = client.info("server").get("run_id", ""), client.info("replication").get("master_replid", "")
+    of_now = ".".join(map(str, [term.epoch, term.started, *servers, ""]))
     found = codec.decode_line(client.hget(keys.MARKER, keys.VALUE))
-    if found.startswith(of_now):
+    known = found.startswith(of_now)
+    if known and not anew:
         return found
     marker = of_now + secrets.token_hex(8)
     client.hset(keys.MARKER, keys.VALUE, marker)
-    log.warning("redis_is_new marker=%s", marker)
+    if not known:
+        log.warning("redis_is_new marker=%s", marker)
     return marker
 
 

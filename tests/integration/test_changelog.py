@@ -1,5 +1,5 @@
-"""The change log in a real PostgreSQL: every edit of every table, by whatever statement, in the edit's transaction;
-and tokens, which tell exactly which bundles contain it.
+"""The change log in a real PostgreSQL: every edit of every table, by whatever statement, in the edit's
+transaction; and tokens, which tell exactly which bundles contain it.
 """
 
 import asyncio

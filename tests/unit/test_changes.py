@@ -1,5 +1,6 @@
 """Differences between bundles: what they say, and that folding them is the difference of the ends."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def without_fate(found: Difference) -> Any:
 @given(st.lists(facts, min_size=2, max_size=6))
 @pytest.mark.promise("fresh.changes")
 def test_folding_differences_gives_the_difference_of_the_ends(bundles: list[dict[str, dict[str, Any]]]) -> None:
-    steps = [difference(old, new) for old, new in zip(bundles, bundles[1:], strict=False)]
+    steps = [difference(old, new) for old, new in pairwise(bundles)]
 
     assert without_fate(fold(steps)) == without_fate(difference(bundles[0], bundles[-1]))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foreword.errors import BadInput
-from foreword.freshness import contains, parse_token
+from foreword.freshness import capped, contains, parse_token
 
 transactions = st.integers(3, 60)
 
@@ -42,9 +42,27 @@ def test_ids_beyond_32_bits_are_compared_as_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["", "1", "1:", ":1", "1:x", "1:2:3", "1:2 ", " 1:2", "1:-2", "١:٢", "1:" + "9" * 30]
+    "token", ["", "1", "1:", ":1", "1:x", "1:2:3", "1:2 ", " 1:2", "1:-2", "\u0661:\u0662", "1:" + "9" * 30]
 )
 @pytest.mark.promise("fresh.exact")
 def test_what_is_no_token_is_an_error(token: str) -> None:
     with pytest.raises(BadInput, match="is no token"):
         parse_token(token)
+
+
+@given(
+    running=st.sets(transactions, max_size=8),
+    following=st.integers(3, 64),
+    asked=transactions,
+    on_disk=transactions,
+)
+@pytest.mark.promise("fresh.exact")
+def test_a_capped_snapshot_claims_what_it_saw_up_to_there_and_nothing_beyond(
+    running: set[int], following: int, asked: int, on_disk: int
+) -> None:
+    listed = sorted(each for each in running if each < following)
+    snapshot = f"{min(listed, default=following)}:{following}:{','.join(map(str, listed))}"
+
+    found = contains(1, capped(snapshot, on_disk), f"1:{asked}")
+
+    assert found is (asked <= on_disk and contains(1, snapshot, f"1:{asked}"))

@@ -21,7 +21,12 @@ _SWITCH = "update fw_facts set value = %s where name = 'paused'"
 @click.command(short_help="Have edited projects built")
 @click.option("--inline", is_flag=True, help="Build in child processes, without Celery or a broker.")
 @click.option("--builders", "number", default=1, type=click.IntRange(1, 64), help="Child processes that build.")
-@click.option("--loglevel", default="WARNING", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]))
+@click.option(
+    "--loglevel",
+    default="WARNING",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    help="How much is logged; by default who leads, and what went wrong.",
+)
 @click.pass_obj
 def relay(settings: Settings, *, inline: bool, number: int, loglevel: str) -> None:
     """Watch the change log and send what was edited to the workers, until told to end.
@@ -40,10 +45,12 @@ def relay(settings: Settings, *, inline: bool, number: int, loglevel: str) -> No
             Relay(found, app, own).run()
 
 
-@click.command(hidden=True)
+@click.command(short_help="Build what standard input names")
 @click.pass_obj
 def build(settings: Settings) -> None:
-    """Build the projects whose UUIDs come on standard input, a line each, until its end."""
+    """Build the projects whose UUIDs come on standard input, a line each, until its end; those where there is
+    something to do. What a relay starts to build without Celery.
+    """
     _log_to_stderr("WARNING")
     with services(settings) as found:
         redis_client(found.redis_url).close()

@@ -1,0 +1,663 @@
+"""What relays and builders do to each other through the database: claims, leases, parking, taking over, and what a
+build may forget.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+import redis
+from strategies import uid
+
+import foreword
+from foreword import TRUSTED, Reader, codec, keys
+from foreword.errors import BuildError, Unavailable
+from foreword.memory import MemoryStore
+from foreword.store import RedisStore
+from loaders import claims, ledger
+from loaders.catalog import inspect
+from loaders.claims import EDITS, LEASE_SECONDS, SWEEP, Claim, compile_claims
+from loaders.connection import Connection, connect
+from loaders.ledger import MOST_ATTEMPTS, Published
+from loaders.project import compile_statements
+from tasks.project import rebuild_project
+from tasks.tools import Tools
+
+A, B, C = uid("a"), uid("b"), uid("c")
+WINDOW = 16
+
+Open = Callable[[], Connection]
+
+
+@pytest.fixture
+def opened(database_url: str) -> Iterator[Open]:
+    """Opens one more connection."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(connect(database_url))
+
+
+@pytest.fixture
+def relay(opened: Open) -> Connection:
+    return opened()
+
+
+@pytest.fixture
+def application(opened: Open) -> Connection:
+    """The application's connection; three projects, all built, and nothing in the log."""
+    connection = opened()
+    for project in (A, B, C):
+        connection.execute("insert into onto_projects (id, name) values (%s, 'p')", [project])
+    settle(connection)
+    return connection
+
+
+@pytest.fixture
+def tools(opened: Open, redis_client: "redis.Redis") -> Tools:
+    connection = opened()
+    return Tools(
+        connection=connection,
+        statements=compile_statements(inspect(connection)),
+        store=RedisStore(redis_client),
+        zone=ZoneInfo("UTC"),
+    )
+
+
+def settle(connection: Connection) -> None:
+    """As if all were built long ago."""
+    claim(connection)
+    connection.execute("delete from fw_changes")
+    connection.execute(
+        "update fw_projects set finished = requested, sends = 0, attempts = 0, quiet_until = '-infinity', pace = 0,"
+        " generation = greatest(generation, 1), layout = 1"
+    )
+    connection.execute("select setval('fw_generation', 100)")
+
+
+def edit(connection: Connection, project: str = A) -> None:
+    connection.execute("update onto_projects set name = name || '!' where id = %s", [project])
+
+
+def claim(connection: Connection, lane: str = EDITS, window: int = WINDOW) -> list[Claim]:
+    return claims.claim(connection, compile_claims(inspect(connection)), lane, window)
+
+
+def state(connection: Connection, project: str, *columns: str) -> Any:
+    row = connection.execute(
+        f"select {', '.join(columns)} from fw_projects where project_id = %s".encode(), [project]
+    )
+    found = row.fetchall()[0]
+    return found[0] if len(columns) == 1 else found
+
+
+def pass_time(connection: Connection, seconds: float) -> None:
+    """As if it were later: every time on record is so much earlier."""
+    connection.execute(
+        "update fw_projects set quiet_until = quiet_until - %(s)s * interval '1 s', begun_at = begun_at - %(s)s *"
+        " interval '1 s', refresh_at = refresh_at - %(s)s * interval '1 s', valid_until = valid_until - %(s)s *"
+        " interval '1 s' where quiet_until > '-infinity'",
+        {"s": seconds},
+    )
+    connection.execute("update fw_leader set until = until - %s * interval '1 s'", [seconds])
+
+
+def log(connection: Connection, project: str = A) -> int:
+    found: int = connection.execute("select count(*) from fw_changes where project_id = %s", [project]).fetchall()[
+        0
+    ][0]
+    return found
+
+
+# ---- claims
+
+
+@pytest.mark.promise("fresh.covered")
+def test_the_first_edit_of_a_quiet_project_is_claimed_at_once_and_only_once(
+    application: Connection, relay: Connection
+) -> None:
+    edit(application)
+
+    assert claim(relay) == [Claim(A, 1, 0)]
+    assert claim(relay) == []
+
+
+@pytest.mark.promise("fresh.lost-messages")
+def test_a_message_that_nobody_begins_is_claimed_again_when_its_lease_ends(
+    application: Connection, relay: Connection
+) -> None:
+    edit(application)
+    claim(relay)
+
+    pass_time(relay, LEASE_SECONDS)
+
+    assert claim(relay) == [Claim(A, 2, 0)]
+
+
+def test_a_project_that_is_seen_for_the_first_time_is_claimed_in_the_next_round(
+    application: Connection, relay: Connection
+) -> None:
+    application.execute(
+        "insert into onto_projects (id, name, created_by) values (%s, 'new', %s)", [uid("n"), uid("u")]
+    )
+
+    assert claim(relay) == []
+    assert claim(relay) == [Claim(uid("n"), 1, 0)]
+    assert state(relay, uid("n"), "tenant") == uid("u")
+
+
+@pytest.mark.promise("fresh.covered")
+def test_edits_that_keep_coming_make_fewer_and_fewer_builds_but_the_last_is_covered(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    builds = 0
+    paces = []
+    for _ in range(60):  # three seconds, an edit every 50 ms
+        edit(application)
+        if claim(relay):
+            rebuild_project(A, tools, if_due=True)
+            builds += 1
+            paces.append(state(relay, A, "pace"))
+        pass_time(relay, 0.05)
+    edit(application)
+    left = log(relay)
+    pass_time(relay, 1.5)
+    last = claim(relay)
+    rebuild_project(A, tools, if_due=True)
+
+    assert builds <= 6
+    assert paces == sorted(paces)
+    assert left > 0
+    assert last == [Claim(A, 1, 0)]
+    assert log(relay) == 0
+    pass_time(relay, 5)
+    edit(application)
+    claim(relay)
+    assert state(relay, A, "pace") == claims.PACE_MILLISECONDS
+
+
+@pytest.mark.promise("fresh.fair")
+def test_a_tenant_s_bulk_does_not_delay_another_s_edit(application: Connection, relay: Connection) -> None:
+    application.execute(
+        "insert into onto_projects (id, name, created_by) select gen_random_uuid(), 'bulk', %s"
+        " from generate_series(1, 300)",
+        [uid("bulk")],
+    )
+    claim(relay)
+    first = claim(relay)
+    edit(application, B)
+    relay.execute("update fw_projects set sends = 0 where project_id = %s", [first[0].project_id])  # one was begun
+
+    second = claim(relay)
+
+    assert len(first) == WINDOW
+    assert [each.project_id for each in second] == [B]
+
+
+@pytest.mark.promise("fresh.fair")
+def test_no_more_messages_are_under_way_than_the_window_holds(application: Connection, relay: Connection) -> None:
+    for project in (A, B, C):
+        edit(application, project)
+
+    claimed = [len(claim(relay, window=2)) for _ in range(3)]
+    relay.execute("update fw_projects set sends = 0 where project_id = %s", [A])
+
+    assert claimed == [2, 0, 0]
+    assert len(claim(relay, window=2)) <= 1
+
+
+@pytest.mark.promise("fresh.leader")
+def test_two_relays_that_lead_at_once_claim_different_projects(application: Connection, opened: Open) -> None:
+    for project in (A, B, C):
+        edit(application, project)
+    relays = [opened() for _ in range(4)]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = [each.project_id for got in threads.map(claim, relays) for each in got]
+
+    assert sorted(found) == sorted([A, B, C])
+
+
+@pytest.mark.promise("fresh.covered")
+@pytest.mark.parametrize("ahead", ["2099-01-01", "infinity"])
+def test_a_clock_that_was_put_back_holds_nobody_up(application: Connection, relay: Connection, ahead: str) -> None:
+    edit(application)
+    relay.execute("update fw_projects set quiet_until = %s", [ahead])
+
+    assert claim(relay) == [Claim(A, 1, 0)]
+
+
+# ---- builds
+
+
+@pytest.mark.promise("fresh.kept")
+def test_a_build_forgets_what_its_snapshot_saw_and_nothing_else(
+    application: Connection, relay: Connection, tools: Tools, opened: Open
+) -> None:
+    late = opened()
+    late.execute("begin")
+    late.execute("insert into onto_tasks (id, project_id, title) values (%s, %s, 'late')", [uid("late"), A])
+    edit(application)  # with a later id, committed earlier
+
+    rebuild_project(A, tools, if_due=True)
+    late.execute("commit")
+
+    assert log(relay) == 1
+    rebuild_project(A, tools, if_due=True)
+    assert log(relay) == 0
+
+
+class Refusing(MemoryStore):
+    """A cache where something newer stands."""
+
+    def publish(self, *_: Any, **__: Any) -> bool:
+        return False
+
+
+@pytest.mark.promise("fresh.kept")
+def test_a_build_that_is_refused_forgets_nothing_and_does_not_count(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    edit(application)
+
+    built = rebuild_project(A, replace(tools, store=Refusing()), if_due=True)
+
+    assert built is not None
+    assert not built.published
+    assert log(relay) == 1
+    assert state(relay, A, "attempts", "builder", "generation") == (0, None, 1)
+
+
+@pytest.mark.promise("fresh.kept")
+def test_an_edit_during_a_build_is_covered_by_the_next(
+    application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    class Late(RedisStore):
+        def publish(self, *args: Any, **more: Any) -> bool:
+            edit(application)
+            return super().publish(*args, **more)
+
+    edit(application)
+    claim(relay)
+    rebuild_project(A, replace(tools, store=Late(redis_client)), if_due=True)
+
+    assert log(relay) == 1
+    pass_time(relay, 1)
+    assert claim(relay) == [Claim(A, 1, 0)]
+
+
+@pytest.mark.promise("fresh.kept", "fresh.recorded")
+def test_what_other_projects_edges_end_at_is_an_edit_of_theirs(
+    application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    reader = Reader(redis_client)
+    application.execute(
+        "insert into onto_edges (id, project_id, src_kind, src_id, dst_kind, dst_id, rel)"
+        " values (%s, %s, 'project', %s, 'task', %s, 'has_task')",
+        [uid("edge"), B, B, uid("far")],
+    )
+    rebuild_project(B, tools)
+
+    def ignored() -> Any:
+        edges = reader.bundle(B, actor=TRUSTED).data["coverage"]["edges"]
+        return edges["dangling"], edges["foreign"]
+
+    before = ignored()
+    application.execute("insert into onto_tasks (id, project_id, title) values (%s, %s, 'far')", [uid("far"), A])
+    rebuild_project(A, tools, if_due=True)
+    echoed = log(relay, B)
+    rebuild_project(B, tools, if_due=True)
+
+    assert (before, echoed, log(relay, B), ignored()) == ((1, 0), 1, 0, (0, 1))
+
+
+@pytest.mark.promise("fresh.parked")
+def test_a_project_that_keeps_failing_backs_off_is_parked_with_its_reason_and_comes_back(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    application.execute("alter table onto_tasks drop constraint onto_tasks_priority_range")
+    application.execute("alter table onto_tasks alter priority type text using priority::text")
+    application.execute(
+        "insert into onto_tasks (id, project_id, title, priority) values (%s, %s, 'bad', 'high')", [uid("bad"), A]
+    )
+    pauses = []
+    for attempt in range(MOST_ATTEMPTS):
+        assert claim(relay) == [Claim(A, 1, attempt)]
+        with pytest.raises(BuildError):
+            rebuild_project(A, tools, if_due=True)
+        pauses.append(float(state(relay, A, "extract(epoch from quiet_until - now())")))
+        pass_time(relay, 60)
+
+    assert claim(relay) == []
+    assert state(relay, A, "parked_at is not null")
+    assert "priority is 'high'" in state(relay, A, "error")
+    assert pauses == sorted(pauses)
+    edit(application, B)
+    assert claim(relay) == [Claim(B, 1, 0)]  # others go on
+    relay.execute("delete from fw_changes where project_id = %s", [B])
+
+    edit(application)  # one attempt more
+    assert claim(relay) == [Claim(A, 1, MOST_ATTEMPTS - 1)]
+    with pytest.raises(BuildError):
+        rebuild_project(A, tools, if_due=True)
+    pass_time(relay, 60)
+    assert claim(relay) == []
+
+    application.execute("update onto_tasks set priority = '3'")
+    application.execute("alter table onto_tasks alter priority type integer using priority::integer")
+    ledger.request_builds(application, [A])  # a command
+    assert claim(relay) == [Claim(A, 1, 0)]
+    tools = replace(tools, statements=compile_statements(inspect(tools.connection)))
+    rebuild_project(A, tools, if_due=True)
+    assert state(relay, A, "parked_at", "error", "attempts") == (None, None, 0)
+
+
+@pytest.mark.promise("fresh.parked")
+def test_a_project_whose_builds_die_is_parked_as_well(
+    application: Connection, relay: Connection, opened: Open
+) -> None:
+    edit(application)
+    for attempt in range(MOST_ATTEMPTS):
+        assert claim(relay) == [Claim(A, 1, attempt)]
+        victim = opened()
+        with pytest.raises(Unavailable), ledger.turn_if_due(victim, A) as turn:  # noqa: PT012
+            assert turn is not None
+            assert claim(relay) == []  # it is being built
+            relay.execute("select pg_terminate_backend(%s, 10000)", [victim.info.backend_pid])
+            ledger.finish(victim, A, turn, Published(snapshot="1:1:", entities=1))
+        pass_time(relay, 3600)
+
+    assert claims.park(relay) == [A]
+    assert claim(relay) == []
+    assert "ended 8 times without a word" in state(relay, A, "error")
+
+
+@pytest.mark.promise("fresh.parked")
+def test_servers_that_do_not_answer_park_nobody(application: Connection, relay: Connection, tools: Tools) -> None:
+    class Down(MemoryStore):
+        def publish(self, *_: Any, **__: Any) -> bool:
+            raise Unavailable("no Redis")
+
+    edit(application)
+    for _ in range(2 * MOST_ATTEMPTS):
+        for last in (False, True):
+            with pytest.raises(Unavailable):
+                rebuild_project(A, replace(tools, store=Down()), if_due=True, last_try=last)
+        pass_time(relay, 60)
+
+    assert state(relay, A, "attempts", "parked_at") == (0, None)
+    assert claim(relay) == [Claim(A, 1, 0)]
+
+
+@pytest.mark.promise("fresh.lost-messages")
+def test_a_builder_that_hangs_is_taken_over_when_its_lease_ends_and_can_record_nothing(
+    application: Connection, relay: Connection, opened: Open, tools: Tools
+) -> None:
+    edit(application)
+    claim(relay)
+    zombie = opened()
+    with pytest.raises(Unavailable), ledger.turn_if_due(zombie, A) as turn:  # noqa: PT012
+        assert turn is not None
+        early = claims.take_over(relay)
+        pass_time(relay, claims.BUILD_SECONDS + 1)
+        late = claims.take_over(relay)
+        edit(application)
+        pass_time(relay, 60)
+        again = claim(relay)
+        rebuild_project(A, tools, if_due=True)
+        edit(application)
+        ledger.finish(zombie, A, turn, Published(snapshot="1:99999999999:", entities=1))
+
+    assert (early, late) == ([], [A])
+    assert [each.project_id for each in again] == [A]
+    assert log(relay) == 1
+
+
+# ---- who leads, and the switch
+
+
+@pytest.mark.promise("fresh.leader")
+def test_one_relay_leads_until_it_is_silent_or_resigns(connection: Connection, opened: Open) -> None:
+    other = opened()
+
+    first = claims.lead(connection, "one")
+    assert first is not None
+    assert claims.lead(other, "two") is None
+    assert claims.lead(connection, "one") == first
+    pass_time(connection, claims.LEADER_SECONDS)
+    assert claims.lead(other, "two") == first
+    assert claims.lead(connection, "one") is None
+    claims.resign(connection, "one")  # not its to give
+    assert claims.lead(connection, "one") is None
+    claims.resign(other, "two")
+    assert claims.lead(connection, "one") == first
+    connection.execute("update fw_leader set until = now() + interval '1 day'")  # the clock was put back
+    assert claims.lead(other, "two") == first
+
+
+# ---- what is to be built though nobody edits
+
+
+@pytest.mark.promise("fresh.calendar")
+def test_a_bundle_is_built_again_when_its_day_is_over(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    edit(application)
+    rebuild_project(A, tools, if_due=True)
+    today = claim(relay, SWEEP)
+    day = state(relay, A, "extract(epoch from valid_until - now())")
+    spread = state(relay, A, "extract(epoch from refresh_at - valid_until)")
+
+    pass_time(relay, float(day) + 301)
+
+    assert today == []
+    assert 0 < float(day) <= 86_400
+    assert 0 < float(spread) <= 301
+    assert [each.project_id for each in claim(relay, SWEEP)] == [A]
+    assert rebuild_project(A, tools, if_due=True) is not None
+    assert claim(relay, SWEEP) == []
+
+
+@pytest.mark.promise("fresh.reconciled")
+def test_projects_from_before_the_triggers_and_of_an_earlier_layout_are_found(
+    application: Connection, relay: Connection
+) -> None:
+    statements = compile_claims(inspect(relay))
+    relay.execute("delete from fw_projects where project_id = %s", [A])
+    relay.execute("update fw_projects set layout = 0 where project_id = %s", [B])
+
+    found = claims.find_unbuilt(relay, statements)
+
+    assert found == 2
+    assert sorted(each.project_id for each in claim(relay, SWEEP)) == sorted([A, B])
+    assert claims.find_unbuilt(relay, statements) == 0
+
+
+@pytest.mark.promise("fresh.reconciled")
+def test_what_is_not_in_this_redis_is_due_again(
+    application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    redis_client.hset(keys.MARKER, keys.VALUE, "one")
+    for project in (A, B):
+        edit(application, project)
+        rebuild_project(project, tools, if_due=True)
+    relay.execute("update fw_projects set generation = 0 where project_id = %s", [C])
+    same = claims.unverified(relay, "one")
+
+    found = claims.unverified(relay, "two")
+    there = [(project, generation, project == A) for project, generation in found]
+    claims.verified(relay, "two", there)
+
+    assert same == []
+    assert {project for project, _ in found} == {A, B}
+    assert [each.project_id for each in claim(relay, SWEEP)] == [B]
+    assert claims.unverified(relay, "two") == []
+
+
+@pytest.mark.promise("fresh.reconciled")
+def test_a_build_that_ends_during_the_comparison_is_compared_anew(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    edit(application)
+    rebuild_project(A, tools, if_due=True)
+    found = [(p, g, True) for p, g in claims.unverified(relay, "two") if p == A]
+    edit(application)
+    rebuild_project(A, tools, if_due=True)
+
+    claims.verified(relay, "two", found)
+
+    assert A in {project for project, _ in claims.unverified(relay, "two")}
+
+
+@pytest.mark.promise("fresh.single-flight")
+def test_wishes_are_granted_once_and_only_where_they_are_true(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    edit(application)
+    rebuild_project(A, tools, if_due=True)
+    statements = compile_claims(inspect(relay))
+    generation = state(relay, A, "generation")
+
+    def wish(project: str, stored: int) -> int:
+        return claims.wish(relay, statements, [(project, stored)])
+
+    nothing = [wish(A, generation), wish(uid("nobody"), 0)]
+    missing = [wish(A, 0) for _ in range(5)]
+    claim(relay)
+    rebuild_project(A, tools, if_due=True)
+    relay.execute("update fw_projects set valid_until = now()")
+    stale = [wish(A, state(relay, A, "generation")) for _ in range(5)]
+
+    assert nothing == [0, 0]
+    assert missing == [1, 0, 0, 0, 0]
+    assert stale == [1, 0, 0, 0, 0]
+
+
+# ---- reading
+
+
+@pytest.mark.promise("fresh.demanded")
+def test_a_demand_is_fresh_only_with_the_edit_else_flagged(
+    application: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    reader = Reader(redis_client)
+    edit(application)
+    rebuild_project(A, tools)
+    with application.transaction():
+        edit(application)
+        token = foreword.token(application)
+
+    without = reader.project(A, actor=TRUSTED)
+    late = [
+        reader.project(A, actor=TRUSTED, at_least=token),
+        reader.project(A, actor=TRUSTED, at_least=token, wait=0.05, budget=300),
+        reader.bundle(A, actor=TRUSTED, at_least=token, wait=0.05),
+    ]
+    missing = reader.project(B, actor=TRUSTED, at_least=token)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(reader.project, A, actor=TRUSTED, at_least=token, wait=30)
+        rebuild_project(A, tools)
+        found = waiting.result()
+
+    assert without.status == "fresh"
+    assert [each.status for each in late] == ["stale"] * 3
+    assert all(late)
+    assert missing.status == "missing"
+    assert found.status == "fresh"
+    assert "p!!" in found.text
+
+
+@pytest.mark.promise("fresh.demanded")
+def test_who_demands_the_edit_that_lets_him_in_waits_for_it(
+    application: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    rebuild_project(A, tools)
+    reader, actor = Reader(redis_client), uid("actor")
+    with application.transaction():
+        application.execute(
+            "insert into onto_project_members (id, project_id, actor_id, role_key) values (%s, %s, %s, 'viewer')",
+            [uid("m"), A, actor],
+        )
+        token = foreword.token(application)
+
+    with pytest.raises(foreword.NotAMember):
+        reader.project(A, actor=actor, at_least=token)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(reader.project, A, actor=actor, at_least=token, wait=30)
+        rebuild_project(A, tools)
+        assert waiting.result().status == "fresh"
+
+
+@pytest.mark.promise("fresh.demanded")
+def test_who_demands_a_deletion_learns_of_it(
+    application: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    reader = Reader(redis_client)
+    rebuild_project(A, tools)
+    with application.transaction():
+        application.execute("delete from onto_projects where id = %s", [A])
+        token = foreword.token(application)
+    rebuild_project(A, tools, if_due=True)
+
+    found = reader.project(A, actor=TRUSTED, at_least=token, wait=30)
+
+    assert (found.status, found.stamp.gone if found.stamp else None, found.version) == ("missing", True, "")
+    assert redis_client.smembers(keys.WANTED) == set()
+
+
+@pytest.mark.promise("fresh.changes")
+def test_a_chat_is_told_what_changed_since_it_looked(
+    application: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    reader = Reader(redis_client)
+    for name in ("one", "two"):
+        application.execute(
+            "insert into onto_tasks (id, project_id, title) values (%s, %s, %s)", [uid(name), A, name]
+        )
+    rebuild_project(A, tools)
+    seen = reader.project(A, actor=TRUSTED).version
+    for statement in (
+        "update onto_tasks set state_key = 'blocked' where title = 'one'",
+        "delete from onto_tasks where title = 'two'",
+        f"insert into onto_tasks (id, project_id, title) values ('{uid('three')}', '{A}', 'three')",
+    ):
+        application.execute(statement.encode())
+        rebuild_project(A, tools)
+
+    found = reader.changes(A, since=seen, actor=TRUSTED)
+    again = reader.changes(A, since=found.version, actor=TRUSTED)
+
+    assert found.status == again.status == "ok"
+    assert found.version == reader.project(A, actor=TRUSTED).version
+    assert found.changed[uid("one")]["fields"]["state_key"] == [None, "blocked"]
+    assert found.changed[uid("one")]["handle"] == "T1"
+    assert found.gone[uid("two")]["deleted"] is True
+    assert found.added[uid("three")]["title"] == "three"
+    assert found
+    assert not again
+    redis_client.delete(keys.changes(A))
+    assert reader.changes(A, since=seen, actor=TRUSTED).status == "too old"
+    assert reader.changes(A, since="1:999999", actor=TRUSTED).status == "too old"
+    assert reader.changes(B, since=seen, actor=TRUSTED).status == "missing"
+    with pytest.raises(foreword.NotAMember):
+        reader.changes(A, since=seen, actor=uid("stranger"))
+    with pytest.raises(foreword.BadInput, match="is no version"):
+        reader.changes(A, since="yesterday", actor=TRUSTED)
+
+
+def test_the_stamp_in_redis_is_what_the_record_says(
+    application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    rebuild_project(A, tools)
+    stamp = codec.decode_stamp(redis_client.hget(keys.project(A), keys.META))
+
+    assert stamp is not None
+    assert state(relay, A, "generation", "snapshot") == (stamp.generation, stamp.snapshot)
+
+
+def test_tokens_need_the_migration(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.errors.UndefinedFunction):
+        foreword.token(connection)
