@@ -28,7 +28,7 @@ LONGEST_SECONDS = 600
 
 PACE_MILLISECONDS, SLOWEST_MILLISECONDS = 100, 1500
 """After a build, the pause before the next of the same project: so many edits make few builds. Doubled as long as
-edits keep coming; the first edit after a second of silence is built at once."""
+edits come within it; one that comes after it is built at once."""
 
 LEADER_SECONDS = 3
 
@@ -66,19 +66,19 @@ due as (
     and (p.builder is null or not exists (select from held h where {is_builder}))),
 sent as (select tenant, count(*) as messages from fw_projects where sends > 0 and lane = %(lane)s group by tenant),
 placed as (
-  select project_id, sends, row_number() over (order by sends > 0 desc, turn, since nulls first) as place
+  select project_id, sends, since, row_number() over (order by sends > 0 desc, turn, since nulls first) as place
   from (select due.*, coalesce(sent.messages, 0)
                + row_number() over (partition by due.tenant order by since nulls first) as turn
         from due left join sent on sent.tenant is not distinct from due.tenant) turns),
 chosen as (
-  select p.project_id from placed join fw_projects p using (project_id)
+  select p.project_id, placed.since from placed join fw_projects p using (project_id)
   where placed.place <= greatest(%(window)s - (select coalesce(sum(messages), 0) from sent), 0)
     or (placed.sends > 0 and placed.place <= %(window)s)
   order by p.project_id for update of p skip locked)
 update fw_projects p set lane = %(lane)s, sends = sends + 1,
   quiet_until = now() + least(power(2, attempts) * interval '{lease} s', interval '1 min'),
   pace = case when sends > 0 then pace
-    when quiet_until > now() - interval '1 s' then least(greatest(pace * 2, {pace}), {slowest}) else {pace} end,
+    when chosen.since < p.quiet_until then least(greatest(pace * 2, {pace}), {slowest}) else {pace} end,
   attempts = case when parked_at is null then attempts else {most} - 1 end, parked_at = null
 from chosen
 where p.project_id = chosen.project_id

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from foreword import keys
 from foreword.memory import MemoryStore
-from foreword.ports import Raw, Store
+from foreword.ports import NEWS_KEPT, WANTED_MOST, News, Raw, Store
 from foreword.store import RedisStore
 
 TTL = 600
@@ -228,3 +228,59 @@ def test_a_damaged_member_of_a_set_harms_no_reader(redis_client: "redis.Redis") 
     redis_client.sadd(key, b"\xff\xfe", b"p1")
 
     assert "p1" in RedisStore(redis_client).set_members(key)
+
+
+# ---- differences beside a bundle, and wishes
+
+
+def news(key: str, since: str, entry: bytes | None = b"a") -> News:
+    return News(key=keys.changes(key), since=since, entry=entry)
+
+
+@pytest.mark.promise("fresh.changes")
+def test_differences_are_kept_as_long_as_each_follows_the_one_before(store: Store) -> None:
+    key, name = a_key(), f"p{next(_numbers)}"
+
+    def kept() -> list[str | None]:
+        return texts(store.read_with_list(key, ["by"], keys.changes(name))[1])
+
+    store.publish(key, (1, 1), {"by": b"1"}, TTL, news(name, "", None))
+    store.publish(key, (1, 2), {"by": b"2"}, TTL, news(name, "1:1", b"1 to 2"))
+    store.publish(key, (1, 5), {"by": b"5"}, TTL, news(name, "1:2", b"2 to 5"))
+    whole = kept()
+    refused = store.publish(key, (1, 3), {"by": b"3"}, TTL, news(name, "1:2", b"2 to 3"))
+    after_refusal = kept()
+    store.publish(key, (1, 6), {"by": b"6"}, TTL, news(name, "1:2", b"2 to 6"))  # it does not follow
+    after_gap = kept()
+    store.publish(key, (1, 7), {"by": b"7"}, TTL, news(name, "1:6", b"6 to 7"))
+    again = kept()
+    store.publish(key, (1, 8), {"by": b"8"}, TTL, news(name, "1:7", None))
+
+    assert whole == after_refusal == ["1 to 2", "2 to 5"]
+    assert not refused
+    assert after_gap == []
+    assert again == ["6 to 7"]
+    assert kept() == []
+    assert texts(store.read_with_list(key, ["by"], keys.changes(name))[0]) == ["8"]
+
+
+@pytest.mark.promise("fresh.changes")
+def test_no_more_differences_are_kept_than_is_said(store: Store) -> None:
+    key, name = a_key(), f"p{next(_numbers)}"
+    for number in range(1, NEWS_KEPT + 20):
+        store.publish(key, (1, number), {}, TTL, news(name, f"1:{number - 1}", str(number).encode()))
+
+    kept = texts(store.read_with_list(key, ["by"], keys.changes(name))[1])
+
+    assert len(kept) == NEWS_KEPT
+    assert kept[-1] == str(NEWS_KEPT + 19)
+
+
+@pytest.mark.promise("fresh.single-flight")
+def test_wishes_are_a_set_with_an_end(store: Store) -> None:
+    for number in range(WANTED_MOST + 50):
+        store.want(f"wish {number}")
+        if number < 100:
+            store.want("wish 0")
+
+    assert len(store.set_members(keys.WANTED)) == WANTED_MOST

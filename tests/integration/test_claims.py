@@ -72,8 +72,8 @@ def settle(connection: Connection) -> None:
     claim(connection)
     connection.execute("delete from fw_changes")
     connection.execute(
-        "update fw_projects set finished = requested, sends = 0, attempts = 0, quiet_until = '-infinity', pace = 0,"
-        " generation = greatest(generation, 1), layout = 1"
+        "update fw_projects set finished = requested, sends = 0, attempts = 0, quiet_until = '-infinity',"
+        " pace = 0, generation = greatest(generation, 1), layout = 1"
     )
     connection.execute("select setval('fw_generation', 100)")
 
@@ -102,6 +102,7 @@ def pass_time(connection: Connection, seconds: float) -> None:
         " interval '1 s' where quiet_until > '-infinity'",
         {"s": seconds},
     )
+    connection.execute("update fw_changes set at = at - %s * interval '1 s'", [seconds])
     connection.execute("update fw_leader set until = until - %s * interval '1 s'", [seconds])
 
 
@@ -173,7 +174,7 @@ def test_edits_that_keep_coming_make_fewer_and_fewer_builds_but_the_last_is_cove
     assert left > 0
     assert last == [Claim(A, 1, 0)]
     assert log(relay) == 0
-    pass_time(relay, 5)
+    pass_time(relay, 2)  # nothing came within the pause
     edit(application)
     claim(relay)
     assert state(relay, A, "pace") == claims.PACE_MILLISECONDS

@@ -1,6 +1,7 @@
 """``demo``: the whole way once, on real sample data, with real servers and a real worker, and what came of it."""
 
 import fcntl
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from typing import Any
 import click
 import psycopg
 
+import foreword
 from foreword.errors import BadInput, ForewordError
+from foreword.freshness import contains
 from foreword.kinds import KINDS
 from foreword.reader import TRUSTED, Actor, Context, Reader
 from loaders.catalog import inspect
@@ -21,7 +24,7 @@ from loaders.migrate import migrate
 from worker.app import create_app
 from worker.commands.imports import import_files
 from worker.commands.rebuild import rebuild_projects
-from worker.crew import CHECKOUT, own_worker
+from worker.crew import CHECKOUT, RELAY, child, own_worker
 from worker.manifest import Manifest, differences, read_manifest
 from worker.references import live_projects
 from worker.screen import console, heading, say, table
@@ -65,18 +68,21 @@ def demo(settings: Settings, *, data: Path) -> int:
         with steps.timed("import"):
             imported = import_files(found, data)
         projects = _live(found)
-        with (
-            steps.timed("start a worker", own_worker(own, create_app(own, found))),
-            steps.timed("rebuild through Celery"),
-        ):
-            outcomes = rebuild_projects(own, found, projects)
+        with steps.timed("start a worker", own_worker(own, create_app(own, found))):
+            with steps.timed("rebuild through Celery"):
+                outcomes = rebuild_projects(own, found, projects)
+            with child(own, own.data_dir / "relay.log", RELAY), steps.timed(f"start a relay, {EDITS + 1} edits"):
+                fresh = _edit_and_read(found, projects)
         with steps.timed("read"):
             contexts = _read(own, found, projects)
         shown = _show(own, found, imported, contexts)
+        if fresh is not None:
+            click.echo(f"an edit was readable {fresh:.0f} ms after its commit")
         steps.show()
     problems = [f"{project}: {error}" for project, error in outcomes.items() if error is not None]
     problems += [f"{project}: no bundle to read" for project, context in contexts.items() if not context]
     problems += _disagreements(manifest, contexts)
+    problems += [] if fresh is not None or not projects else ["an edit was not readable after its commit"]
     return _verdict(problems, shown)
 
 
@@ -134,6 +140,28 @@ def _live(found: Services) -> list[str]:
     """What was imported, without projects that are deleted."""
     with connect(found.database_url) as connection:
         return live_projects(connection, inspect(connection))
+
+
+EDITS = 5
+
+
+def _edit_and_read(found: Services, projects: Sequence[str]) -> float | None:
+    """Touch a project a few times; the median of the milliseconds until a bundle that holds the edit can be read.
+    The first waits for the relay.
+    """
+    taken = []
+    with psycopg.connect(found.database_url) as connection, redis_client(found.redis_url) as client:
+        for project in [*projects[:1]] * (EDITS + 1):
+            connection.execute("update onto_projects set name = name where id = %s", [project])
+            token = foreword.token(connection)
+            connection.commit()
+            begun = time.perf_counter()
+            context = Reader(client).project(project, actor=TRUSTED, at_least=token, wait=20)
+            if context.stamp is None or not contains(context.stamp.epoch, context.stamp.snapshot, token):
+                return None
+            taken.append((time.perf_counter() - begun) * 1000)
+            time.sleep(0.3)  # longer than a build is held back for others to come along
+    return statistics.median(taken[1:]) if taken else None
 
 
 def _read(own: Settings, found: Services, projects: Sequence[str]) -> dict[str, Context]:
