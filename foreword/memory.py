@@ -57,12 +57,13 @@ class MemoryStore:
             stored = self._hashes.get(key, ((0, 0), {}))[1]
             return [stored.get(field) for field in fields], [*self._lists.get(news, [])]
 
-    def want(self, member: str) -> None:
+    def want(self, members: Sequence[str]) -> None:
         """See ``Store.want``."""
         with self._lock:
             wanted = self._sets.setdefault(WANTED, set())
-            if len(wanted) < WANTED_MOST:
-                wanted.add(member)
+            for member in members:
+                if len(wanted) < WANTED_MOST:
+                    wanted.add(member)
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``."""

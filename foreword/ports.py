@@ -60,8 +60,8 @@ class Store(Protocol):
     def read_with_list(self, key: str, fields: Sequence[str], news: str) -> tuple[list[Raw], list[Raw]]:
         """Some fields of one key, and the whole list under another, from one instant."""
 
-    def want(self, member: str) -> None:
-        """Ask for something that is missing, unless very much is asked for already (``WANTED_MOST``)."""
+    def want(self, members: Sequence[str]) -> None:
+        """Ask for what is missing, as far as not very much is asked for already (``WANTED_MOST``)."""
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """Add ``member`` to the set under each of ``keys``."""

@@ -177,9 +177,22 @@ def _late(found: Context) -> Context:
     return replace(found, status="stale") if found else found
 
 
-def _wish(found: Context, wish: str) -> str | None:
+def _wishes(found: Context, project_id: str, reference: str = "") -> list[str]:
     """What to ask for: what is missing or stale, unless it was deleted."""
-    return wish if found.status != "fresh" and not (found.line and not found) else None
+    if found.status == "fresh" or (found.line and not found):
+        return []
+    return [f"{uuid_of(project_id, 'project')} {reference}".strip()]
+
+
+_MOST_WISHES: Final = 100
+"""Asked for by one overview."""
+
+
+def _wishes_of(projects: Sequence[str], answers: Sequence[Sequence[Raw]], now: float) -> list[str]:
+    """Projects of an overview whose bundle is missing or stale."""
+    stamps = [(project, codec.decode_stamp(meta)) for project, (meta, *_) in zip(projects, answers, strict=True)]
+    wanted = [p for p, stamp in stamps if stamp is None or (not stamp.gone and stamp.valid_until <= now)]
+    return wanted[:_MOST_WISHES]
 
 
 def _check_demand(at_least: str | None, wait: float) -> None:
@@ -317,7 +330,8 @@ class Reader:
             check_budget(budget)
         answer, late = self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
         found = _project(answer, project_id, actor, budget, self._clock())
-        return self._asked(_late(found) if late else found, project_id)
+        self._ask_for(_wishes(found, project_id))
+        return _late(found) if late else found
 
     def bundle(self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0) -> Context:
         """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes.
@@ -327,7 +341,8 @@ class Reader:
         key = keys.project(uuid_of(project_id, "project"))
         answer, late = self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
         found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
-        return self._asked(_late(found) if late else found, project_id)
+        self._ask_for(_wishes(found, project_id))
+        return _late(found) if late else found
 
     def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
         """The focus bundle of an entity, by handle or UUID: it, its relationships, what it is linked to."""
@@ -335,7 +350,8 @@ class Reader:
             check_budget(budget)
         answers = self._store.read_many(_ask_focus(project_id, entity, actor, budget))
         found = _focus(answers, project_id, actor, budget, self._clock())
-        return self._asked(found, project_id, reference_of(entity))
+        self._ask_for(_wishes(found, project_id, reference_of(entity)))
+        return found
 
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """All projects an actor may read, most relevant first. Two round trips.
@@ -344,9 +360,11 @@ class Reader:
         """
         check_budget(budget)
         key = keys.projects_of(uuid_of(actor, "actor"))
-        wanted = _ask_overview(sorted(self._store.set_members(key)), actor)
-        answers = self._store.read_many(wanted) if wanted else []
-        return _overview(answers, budget, self._clock())
+        projects = sorted(self._store.set_members(key))
+        answers = self._store.read_many(_ask_overview(projects, actor)) if projects else []
+        now = self._clock()
+        self._ask_for(_wishes_of(projects, answers, now))
+        return _overview(answers, budget, now)
 
     def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """What a project's bundle says now and did not say in version ``since`` (``Context.version``).
@@ -369,11 +387,9 @@ class Reader:
             answer = self._store.read(*question)
         return answer, not _holds(answer, at_least)
 
-    def _asked(self, found: Context, project_id: str, reference: str = "") -> Context:
-        wish = _wish(found, f"{uuid_of(project_id, 'project')} {reference}".strip()) if self._asks else None
-        if wish is not None:
-            self._store.want(wish)
-        return found
+    def _ask_for(self, wishes: Sequence[str]) -> None:
+        if wishes and self._asks:
+            self._store.want(wishes)
 
 
 class AsyncReader:
@@ -398,7 +414,8 @@ class AsyncReader:
             check_budget(budget)
         answer, late = await self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
         found = _project(answer, project_id, actor, budget, self._clock())
-        return await self._asked(_late(found) if late else found, project_id)
+        await self._ask_for(_wishes(found, project_id))
+        return _late(found) if late else found
 
     async def bundle(
         self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0
@@ -407,7 +424,8 @@ class AsyncReader:
         key = keys.project(uuid_of(project_id, "project"))
         answer, late = await self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
         found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
-        return await self._asked(_late(found) if late else found, project_id)
+        await self._ask_for(_wishes(found, project_id))
+        return _late(found) if late else found
 
     async def focus(self, project_id: str, entity: str, *, actor: Actor, budget: int | None = None) -> Context:
         """See ``Reader.focus``."""
@@ -415,15 +433,18 @@ class AsyncReader:
             check_budget(budget)
         answers = await self._store.read_many(_ask_focus(project_id, entity, actor, budget))
         found = _focus(answers, project_id, actor, budget, self._clock())
-        return await self._asked(found, project_id, reference_of(entity))
+        await self._ask_for(_wishes(found, project_id, reference_of(entity)))
+        return found
 
     async def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """See ``Reader.overview``."""
         check_budget(budget)
         key = keys.projects_of(uuid_of(actor, "actor"))
-        wanted = _ask_overview(sorted(await self._store.set_members(key)), actor)
-        answers = await self._store.read_many(wanted) if wanted else []
-        return _overview(answers, budget, self._clock())
+        projects = sorted(await self._store.set_members(key))
+        answers = await self._store.read_many(_ask_overview(projects, actor)) if projects else []
+        now = self._clock()
+        await self._ask_for(_wishes_of(projects, answers, now))
+        return _overview(answers, budget, now)
 
     async def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """See ``Reader.changes``."""
@@ -445,9 +466,7 @@ class AsyncReader:
             answer = await self._store.read(*question)
         return answer, not _holds(answer, at_least)
 
-    async def _asked(self, found: Context, project_id: str, reference: str = "") -> Context:
+    async def _ask_for(self, wishes: Sequence[str]) -> None:
         """See ``Reader``."""
-        wish = _wish(found, f"{uuid_of(project_id, 'project')} {reference}".strip()) if self._asks else None
-        if wish is not None:
-            await self._store.want(wish)
-        return found
+        if wishes and self._asks:
+            await self._store.want(wishes)

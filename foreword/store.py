@@ -40,7 +40,11 @@ end
 return 1
 """
 
-WANT = "if redis.call('SCARD', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SADD', KEYS[1], ARGV[1]) end"
+WANT = """
+for i = 2, #ARGV do
+  if redis.call('SCARD', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SADD', KEYS[1], ARGV[i]) end
+end
+"""
 
 
 class RedisStore:
@@ -89,9 +93,9 @@ class RedisStore:
             found, listed = pipe.execute()
         return found, listed
 
-    def want(self, member: str) -> None:
+    def want(self, members: Sequence[str]) -> None:
         """See ``Store.want``."""
-        self._want(keys=[WANTED], args=[member, WANTED_MOST])
+        self._want(keys=[WANTED], args=[WANTED_MOST, *members])
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``: one pipeline."""
@@ -134,9 +138,9 @@ class AsyncRedisReads:
             found, listed = await pipe.execute()
         return found, listed
 
-    async def want(self, member: str) -> None:
+    async def want(self, members: Sequence[str]) -> None:
         """See ``Store.want``."""
-        await self._want(keys=[WANTED], args=[member, WANTED_MOST])
+        await self._want(keys=[WANTED], args=[WANTED_MOST, *members])
 
     async def set_members(self, key: str) -> set[str]:
         """See ``Store.set_members``."""

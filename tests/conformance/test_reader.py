@@ -17,9 +17,10 @@ from strategies import PROJECT_ID, a_hostile_project, a_project, a_task, project
 
 from foreword import AsyncReader, BadBudget, BadInput, Context, NotAMember, Reader, codec, keys, reader, tokens
 from foreword.bundle import Content
+from foreword.changes import difference, facts_of
 from foreword.lines import fit
 from foreword.memory import MemoryStore
-from foreword.ports import Raw, Store
+from foreword.ports import News, Raw, Store
 from foreword.rows import ProjectRows
 from foreword.stamp import Stamp
 from foreword.store import RedisStore
@@ -589,3 +590,80 @@ def test_a_focus_bundle_is_read_by_handle_and_by_uuid_alike(redis_client: "redis
     }
 
     assert texts == {"T12\n"}
+
+
+# ---- freshness
+
+
+def follow(house: House, generation: int, snapshot: str, *tasks: str) -> str:
+    """Publish the next bundle, with the difference to the one before; its version."""
+    stamp = replace(FRESH, generation=generation, snapshot=snapshot)
+    rows = a_project(tasks=[a_task(task) for task in tasks])
+    before, old = (house.store.read(keys.project(PROJECT_ID), [part])[0] for part in (keys.META, keys.DATA))
+    content = rendered(rows)
+    text = fit(content.lines, content.always, 1500)
+    fields = codec.encode(content, replace(stamp, tokens=text.tokens), text, [(MEMBER, "viewer")])
+    was, data = codec.decode_stamp(before), codec.decode_data(old)
+    entry = None
+    if was is not None and data is not None:
+        found = difference(facts_of(data), facts_of(codec.decode_data(fields[keys.DATA]) or {}))
+        entry = codec.encode_news(codec.Step(since=was.version, version=stamp.version, difference=found))
+    news = News(key=keys.changes(PROJECT_ID), since=was.version if was else "", entry=entry)
+    assert house.store.publish(keys.project(PROJECT_ID), stamp.fence, fields, TTL, news)
+    return stamp.version
+
+
+@pytest.mark.promise("fresh.demanded", "reader.twins")
+def test_a_demand_is_met_exactly_by_what_contains_it(house: House) -> None:
+    follow(house, 5, "10:20:15", "t")
+
+    def status(token: str, **more: Any) -> str:
+        return house.ask("project", PROJECT_ID, actor=MEMBER, at_least=token, **more).status
+
+    assert [status(f"1:{each}") for each in (9, 14, 15, 19, 20)] == ["fresh", "fresh", "stale", "fresh", "stale"]
+    assert status("2:9") == "stale"
+    assert status("1:15", wait=0.02) == "stale"
+    assert status("1:15", budget=300) == "stale"
+    assert house.ask("bundle", PROJECT_ID, actor=MEMBER, at_least="1:15").data
+    with pytest.raises(BadInput, match="is no token"):
+        status("soon")
+    with pytest.raises(BadInput, match="wait means nothing"):
+        house.ask("project", PROJECT_ID, actor=MEMBER, wait=1)
+
+
+@pytest.mark.promise("fresh.changes", "reader.twins")
+def test_changes_are_folded_from_the_version_that_was_seen(house: House) -> None:
+    first = follow(house, 5, "10:10:", "one", "two")
+    second = follow(house, 7, "12:12:", "one", "three")
+    last = follow(house, 9, "14:14:", "three", "four")
+
+    def changes(since: str) -> Any:
+        return house.ask("changes", PROJECT_ID, since=since, actor=MEMBER)
+
+    whole, step, nothing = changes(first), changes(second), changes(last)
+    assert {found.status for found in (whole, step, nothing)} == {"ok"}
+    assert {found.version for found in (whole, step, nothing)} == {last}
+    assert (set(whole.added), set(whole.gone)) == ({uid("three"), uid("four")}, {uid("one"), uid("two")})
+    assert (set(step.added), set(step.gone)) == ({uid("four")}, {uid("one")})
+    assert not nothing
+    assert changes("1:6").status == "too old"
+    with pytest.raises(NotAMember):
+        house.ask("changes", PROJECT_ID, since=first, actor=STRANGER)
+
+
+@pytest.mark.promise("fresh.single-flight", "reader.twins")
+def test_what_is_missing_or_stale_is_asked_for_and_nothing_else(house: House) -> None:
+    stale, gone, lost = uid("stale"), uid("gone"), uid("lost")
+    house.publish(a_project())
+    house.spoil(keys.project(gone), FRESH, **codec.tombstone(replace(FRESH, gone=True)))
+    house.store.add_to_sets([keys.projects_of(MEMBER)], lost)
+
+    house.ask("project", PROJECT_ID, actor=MEMBER)
+    house.ask("project", gone, actor=MEMBER)
+    nothing = house.store.set_members(keys.WANTED)
+    house.ask("focus", PROJECT_ID, "t1", actor=MEMBER)
+    house.ask("project", stale, actor=MEMBER)
+    house.ask("overview", MEMBER)
+
+    assert nothing == set()
+    assert house.store.set_members(keys.WANTED) == {f"{PROJECT_ID} T1", stale, lost}
