@@ -11,7 +11,7 @@ from typing import Any
 
 from foreword import keys
 from foreword.bundle import Content
-from foreword.changes import Difference
+from foreword.changes import Difference, Facts, facts_of
 from foreword.lines import Fitted, Line, fit
 from foreword.stamp import Stamp
 
@@ -128,6 +128,15 @@ def decode_head(raw: bytes | str | None) -> Head | None:
     return None
 
 
+def decode_facts(raw: bytes | str | None, loads: Loads = json.loads) -> Facts | None:
+    """The facts of a structured bundle; None where it is damaged, or of a layout that has none."""
+    found = decode_data(raw, loads)
+    try:
+        return None if found is None else facts_of(found)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A stored difference between two successive versions."""
@@ -137,7 +146,7 @@ class Step:
     difference: Difference
 
 
-LONGEST_NEWS = 65_536
+LONGEST_NEWS = 16_384
 """Bytes of a stored difference at most: after a larger one the whole is the shorter thing to read."""
 
 

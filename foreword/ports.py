@@ -29,7 +29,7 @@ class News:
     entry: bytes | None
 
 
-NEWS_KEPT, NEWS_SECONDS = 500, 86_400
+NEWS_KEPT, NEWS_SECONDS = 200, 86_400
 """Differences kept a project, and for how long after the last: older is answered with "read the whole"."""
 
 

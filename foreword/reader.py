@@ -7,6 +7,7 @@ library; the client is the chat's own.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -166,10 +167,12 @@ def _pauses(wait: float) -> Iterator[float]:
         look += 1
 
 
-def _holds(answer: Sequence[Raw], at_least: str) -> bool:
-    """Whether a stored text or stamp is of a bundle with that edit."""
+def _holds(answer: Sequence[Raw], at_least: str | None, now: float) -> bool:
+    """Whether a stored text or stamp is of a bundle with that edit; without a demand, of one that is fresh."""
     stamp = Stamp.parse(codec.decode_text(answer[0])[0])
-    return stamp is not None and contains(stamp.epoch, stamp.snapshot, at_least)
+    if stamp is None or at_least is None:
+        return stamp is not None and (stamp.gone or now < stamp.valid_until)
+    return contains(stamp.epoch, stamp.snapshot, at_least)
 
 
 def _late(found: Context) -> Context:
@@ -193,13 +196,6 @@ def _wishes_of(projects: Sequence[str], answers: Sequence[Sequence[Raw]], now: f
     stamps = [(project, codec.decode_stamp(meta)) for project, (meta, *_) in zip(projects, answers, strict=True)]
     wanted = [p for p, stamp in stamps if stamp is None or (not stamp.gone and stamp.valid_until <= now)]
     return wanted[:_MOST_WISHES]
-
-
-def _check_demand(at_least: str | None, wait: float) -> None:
-    if at_least is not None:
-        parse_token(at_least)
-    elif wait:
-        raise BadInput("wait means nothing without at_least, a token of foreword.token(connection)")
 
 
 def _ask_changes(project_id: str, actor: Actor, since: str) -> tuple[str, list[str], str]:
@@ -324,11 +320,12 @@ class Reader:
         """A project's text: at the budget it was built for, or at another, from 250 up (it has lines for 3000).
 
         ``at_least``, a token of ``foreword.token``, demands that edit: what comes after at most ``wait`` seconds
-        is fresh only if it holds it, else it is the best there is, and ``stale``.
+        is fresh only if it holds it, else it is the best there is, and ``stale``. ``wait`` alone waits for what
+        is missing or stale.
         """
         if budget is not None:
             check_budget(budget)
-        answer, late = self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
+        answer, late = self._demanded(_ask_project(project_id, actor, budget), project_id, at_least, wait)
         found = _project(answer, project_id, actor, budget, self._clock())
         self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
@@ -339,7 +336,7 @@ class Reader:
         ``at_least`` and ``wait`` as for ``project``.
         """
         key = keys.project(uuid_of(project_id, "project"))
-        answer, late = self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
+        answer, late = self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), project_id, at_least, wait)
         found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
         self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
@@ -369,27 +366,33 @@ class Reader:
     def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """What a project's bundle says now and did not say in version ``since`` (``Context.version``).
 
-        The last 500 differences are kept, for a day after the last.
+        The last 200 differences are kept, for a day after the last.
         """
         answer, listed = self._store.read_with_list(*_ask_changes(project_id, actor, since))
         return _changes(answer, listed, project_id, actor, since)
 
-    def _demanded(self, question: Question, at_least: str | None, wait: float) -> tuple[list[Raw], bool]:
-        """The answer as soon as it holds the edit, and whether it still does not when time is up."""
-        _check_demand(at_least, wait)
+    def _demanded(
+        self, question: Question, project_id: str, at_least: str | None, wait: float
+    ) -> tuple[list[Raw], bool]:
+        """The answer as soon as it is what is waited for, and whether a demand is not met when time is up."""
+        if at_least is not None:
+            parse_token(at_least)
         answer = self._store.read(*question)
-        if at_least is None:
-            return answer, False
+        if wait <= 0:
+            return answer, at_least is not None and not _holds(answer, at_least, 0.0)
+        if not _holds(answer, None, self._clock()):
+            self._ask_for([uuid_of(project_id, "project")])
         for pause in _pauses(wait):
-            if _holds(answer, at_least):
+            if _holds(answer, at_least, self._clock()):
                 break
             time.sleep(pause)
             answer = self._store.read(*question)
-        return answer, not _holds(answer, at_least)
+        return answer, at_least is not None and not _holds(answer, at_least, 0.0)
 
     def _ask_for(self, wishes: Sequence[str]) -> None:
         if wishes and self._asks:
-            self._store.want(wishes)
+            with suppress(Exception):  # what was read is worth more than that it could not be asked for better
+                self._store.want(wishes)
 
 
 class AsyncReader:
@@ -412,7 +415,7 @@ class AsyncReader:
         """See ``Reader.project``."""
         if budget is not None:
             check_budget(budget)
-        answer, late = await self._demanded(_ask_project(project_id, actor, budget), at_least, wait)
+        answer, late = await self._demanded(_ask_project(project_id, actor, budget), project_id, at_least, wait)
         found = _project(answer, project_id, actor, budget, self._clock())
         await self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
@@ -422,7 +425,7 @@ class AsyncReader:
     ) -> Context:
         """See ``Reader.bundle``."""
         key = keys.project(uuid_of(project_id, "project"))
-        answer, late = await self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), at_least, wait)
+        answer, late = await self._demanded(_ask(key, [keys.TEXT, keys.DATA], actor), project_id, at_least, wait)
         found = _with_data(_project(answer, project_id, actor, None, self._clock()), answer[1])
         await self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
@@ -451,22 +454,28 @@ class AsyncReader:
         answer, listed = await self._store.read_with_list(*_ask_changes(project_id, actor, since))
         return _changes(answer, listed, project_id, actor, since)
 
-    async def _demanded(self, question: Question, at_least: str | None, wait: float) -> tuple[list[Raw], bool]:
+    async def _demanded(
+        self, question: Question, project_id: str, at_least: str | None, wait: float
+    ) -> tuple[list[Raw], bool]:
         """See ``Reader``."""
-        _check_demand(at_least, wait)
+        if at_least is not None:
+            parse_token(at_least)
         answer = await self._store.read(*question)
-        if at_least is None:
-            return answer, False
+        if wait <= 0:
+            return answer, at_least is not None and not _holds(answer, at_least, 0.0)
         import asyncio  # whoever awaits has it already; the others do not pay for it
 
+        if not _holds(answer, None, self._clock()):
+            await self._ask_for([uuid_of(project_id, "project")])
         for pause in _pauses(wait):
-            if _holds(answer, at_least):
+            if _holds(answer, at_least, self._clock()):
                 break
             await asyncio.sleep(pause)
             answer = await self._store.read(*question)
-        return answer, not _holds(answer, at_least)
+        return answer, at_least is not None and not _holds(answer, at_least, 0.0)
 
     async def _ask_for(self, wishes: Sequence[str]) -> None:
         """See ``Reader``."""
         if wishes and self._asks:
-            await self._store.want(wishes)
+            with suppress(Exception):
+                await self._store.want(wishes)

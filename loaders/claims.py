@@ -6,13 +6,19 @@ further ahead than anything ever set is taken for past: the clock was put back.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from psycopg import errors
 
 from foreword.stamp import SCHEMA
 from loaders.catalog import Catalog
 from loaders.connection import Connection, mapped
 from loaders.ledger import LOCK_CLASS, MOST_ATTEMPTS
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""Before every project."""
 
 EDITS, SWEEP = "edits", "sweep"
 """Lanes: somebody edited, or waits; what is to be built again though nobody does."""
@@ -32,24 +38,44 @@ edits come within it; one that comes after it is built at once."""
 
 LEADER_SECONDS = 3
 
-# Due for an edit or a request: what the log holds, and what was asked for.
+PAGE = 2000
+"""Dirty projects looked at in one round. Where there are more, the next round goes on with those after them."""
+
+# One page of dirty projects, each with its oldest edit: a jump over the index for each, so that neither many
+# edits of one project nor very many projects make it slow. The next page begins after the last project of this
+# one.
+_DIRTY = """
+with recursive dirty as (
+  (select project_id, at from fw_changes where project_id > %(after)s::uuid order by project_id, txid limit 1)
+  union all
+  select next.project_id, next.at from dirty, lateral (
+    select c.project_id, c.at from fw_changes c where c.project_id > dirty.project_id
+    order by c.project_id, c.txid limit 1) next)
+select project_id, at from dirty limit %(page)s
+"""
+
+# Due for an edit or a request. A request is as old as the newest edit.
 _EDITED = """
   select project_id, min(since) as since from (
     select project_id, since from dirty
-    union all select project_id, null from fw_projects where requested > finished) either
+    union all (select project_id, now() from fw_projects where requested > finished order by project_id limit
+    {page})) either
   group by project_id"""
 
 # Due by the calendar, by age, or because Redis or the layout is another.
 _REFRESHED = """
   select project_id, refresh_at as since from fw_projects
-  where refresh_at <= now() and parked_at is null order by refresh_at limit 200"""
+  where refresh_at <= now() and parked_at is null
+    and not (quiet_until > now() and quiet_until < now() + interval '{longest} s')
+  order by refresh_at limit 200"""
 
 # A project that is seen for the first time gets its row, and is claimed in the next round. Of those due the ones
-# of the tenant with the fewest messages under way come first, so that nobody's bulk delays another's edit; what
-# was sent and not begun is always sent again. A parked project comes back for an edit that its last attempt could
-# not see.
+# of the tenant with the fewest messages under way come first, so that nobody's bulk delays another's edit, and
+# among those what was sent and not begun. Under way are those whose lease goes on. A parked project comes back
+# for an edit that its last attempt could not see.
 _CLAIM = """
-with dirty as materialized (select project_id, min(at) as since from fw_changes group by project_id),
+with dirty as materialized (
+  select project_id, since from unnest(%(dirty)s::uuid[], %(since)s::timestamptz[]) as given(project_id, since)),
 adopted as (
   insert into fw_projects (project_id, tenant)
   select project_id, {tenant} from dirty d
@@ -57,23 +83,25 @@ adopted as (
   on conflict do nothing),
 held as materialized ({held}),
 due as (
-  select p.project_id, p.tenant, p.sends, d.since
+  select p.project_id, p.tenant, p.sends, p.begun_at, d.since
   from ({due}) d join fw_projects p using (project_id)
   where not (p.quiet_until > now() and p.quiet_until < now() + interval '{longest} s')
     and (p.parked_at is null or exists (
       select from fw_changes c where c.project_id = p.project_id and p.tried <> ''
         and not pg_visible_in_snapshot(c.txid, p.tried::pg_snapshot)))
     and (p.builder is null or not exists (select from held h where {is_builder}))),
-sent as (select tenant, count(*) as messages from fw_projects where sends > 0 and lane = %(lane)s group by tenant),
+sent as (
+  select tenant, count(*) as messages from fw_projects
+  where sends > 0 and lane = %(lane)s and quiet_until > now() and quiet_until < now() + interval '{longest} s'
+  group by tenant),
 placed as (
-  select project_id, sends, since, row_number() over (order by sends > 0 desc, turn, since nulls first) as place
+  select project_id, since, begun_at, row_number() over (order by turn, sends > 0 desc, since) as place
   from (select due.*, coalesce(sent.messages, 0)
-               + row_number() over (partition by due.tenant order by since nulls first) as turn
+               + row_number() over (partition by due.tenant order by since) as turn
         from due left join sent on sent.tenant is not distinct from due.tenant) turns),
 chosen as (
-  select p.project_id, placed.since from placed join fw_projects p using (project_id)
-  where placed.place <= greatest(%(window)s - (select coalesce(sum(messages), 0) from sent), 0)
-    or (placed.sends > 0 and placed.place <= %(window)s)
+  select p.project_id, placed.since, placed.begun_at from placed join fw_projects p using (project_id)
+  where placed.place <= %(window)s - (select coalesce(sum(messages), 0) from sent)
   order by p.project_id for update of p skip locked)
 update fw_projects p set lane = %(lane)s, sends = sends + 1,
   quiet_until = now() + least(power(2, attempts) * interval '{lease} s', interval '1 min'),
@@ -81,7 +109,7 @@ update fw_projects p set lane = %(lane)s, sends = sends + 1,
     when chosen.since < p.quiet_until then least(greatest(pace * 2, {pace}), {slowest}) else {pace} end,
   attempts = case when parked_at is null then attempts else {most} - 1 end, parked_at = null
 from chosen
-where p.project_id = chosen.project_id
+where p.project_id = chosen.project_id and p.begun_at is not distinct from chosen.begun_at
   and not (p.quiet_until > now() and p.quiet_until < now() + interval '{longest} s')
 returning p.project_id, p.sends, p.attempts
 """
@@ -111,9 +139,9 @@ returning project_id
 """  # noqa: S608
 
 # Sessions that hold a project for longer than their lease: a process that is stopped, a host that is gone.
-_TAKE_OVER = f"""
+_OVERDUE = f"""
 with held as materialized ({_HELD})
-select p.project_id, pg_terminate_backend(p.builder)
+select p.project_id, p.builder
 from fw_projects p join held h on {_IS_BUILDER}
 where attempts > 0 and (begun_at > now() + interval '{LONGEST_SECONDS} s' or now() > begun_at
   + least(power(2, attempts - 1) * interval '{BUILD_SECONDS} s', interval '{LONGEST_SECONDS} s'))
@@ -127,17 +155,26 @@ where {live} and not exists (select from fw_projects f where f.project_id = p.id
 on conflict do nothing returning project_id
 """
 
-# Bundles of an earlier layout.
-_OLD_LAYOUT = f"""
+# Bundles of an earlier layout, projects never built whose first build failed, and those whose last build lies in
+# the future: the clock was put back, and they would be due as much too late.
+_OLD = f"""
 update fw_projects set refresh_at = now() where project_id in (
-  select project_id from fw_projects where layout < {SCHEMA} and generation > 0
-    and (refresh_at is null or refresh_at > now()) limit 1000)
+  select project_id from fw_projects
+  where (layout < {SCHEMA} or built_at > now() + interval '{LONGEST_SECONDS} s') and parked_at is null
+    and entities >= 0 and (refresh_at is null or refresh_at > now()) limit 1000)
 """  # noqa: S608
 
-# What was published to another Redis, or before a crash: (project, generation on record).
+# Whose they are, of projects that were there before anybody asked.
+_TENANTS = """
+update fw_projects f set tenant = p.created_by::text from {table} p
+where f.project_id = p.id and f.tenant is null and p.created_by is not null
+"""
+
+# What was published to another Redis, or before a crash: (project, generation on record). Two ranges of the index.
 _UNVERIFIED = """
-select project_id, generation from fw_projects
-where (incarnation < %(marker)s or incarnation > %(marker)s) and generation > 0 limit 500
+(select project_id, generation from fw_projects where incarnation < %(marker)s and generation > 0 limit 500)
+union all
+(select project_id, generation from fw_projects where incarnation > %(marker)s and generation > 0 limit 500)
 """
 
 # The outcome of comparing them with what stands in Redis. Nothing where a build has ended meanwhile.
@@ -154,7 +191,7 @@ _WISH = """
 insert into fw_projects as p (project_id, requested)
 select o.id, nextval('fw_request') from {table} o left join fw_projects f on f.project_id = o.id
 where o.id = any(%(ids)s::uuid[]) and coalesce(f.requested <= f.finished, true) and f.parked_at is null
-  and (f.generation is null or f.generation <> all(%(stored)s::bigint[]) or f.valid_until <= now())
+  and (coalesce(f.generation, 0) = 0 or f.generation <> all(%(stored)s::bigint[]) or f.valid_until <= now())
 on conflict (project_id) do update set requested = excluded.requested
 where p.requested <= p.finished
 """
@@ -193,6 +230,7 @@ class Statements:
     edited: str
     refreshed: str
     never_built: str
+    tenants: str
     wish: str
 
 
@@ -201,6 +239,7 @@ def compile_claims(catalog: Catalog) -> Statements:
     table = catalog.kinds.project.table
     created = "created_by" in catalog.columns[table]
     of_project = f"(select o.created_by::text from {table} o where o.id = d.project_id)"  # noqa: S608
+    tenant = of_project if created else "null"
     numbers = {
         "longest": LONGEST_SECONDS,
         "lease": LEASE_SECONDS,
@@ -211,11 +250,12 @@ def compile_claims(catalog: Catalog) -> Statements:
         "is_builder": _IS_BUILDER,
     }
     return Statements(
-        edited=_CLAIM.format(tenant=of_project if created else "null", due=_EDITED, **numbers),
-        refreshed=_CLAIM.format(tenant=of_project if created else "null", due=_REFRESHED, **numbers),
+        edited=_CLAIM.format(due=_EDITED.format(page=PAGE), tenant=tenant, **numbers),
+        refreshed=_CLAIM.format(due=_REFRESHED.format(longest=LONGEST_SECONDS), tenant=tenant, **numbers),
         never_built=_NEVER_BUILT.format(
             table=table, live=catalog.live(table, "p"), tenant="p.created_by::text" if created else "null"
         ),
+        tenants=_TENANTS.format(table=table) if created else "",
         wish=_WISH.format(table=table),
     )
 
@@ -233,9 +273,22 @@ def resign(connection: Connection, relay: str) -> None:
         connection.execute(_RESIGN, {"relay": relay})
 
 
-def claim(connection: Connection, statements: Statements, lane: str, window: int) -> list[Claim]:
-    """Claim what is due in a lane, so that at most ``window`` messages of it are under way."""
+Dirty = list[tuple[str, str]]
+"""(project, time of its oldest edit) of projects with something in the log."""
+
+
+def dirty(connection: Connection, after: str = NOBODY) -> Dirty:
+    """A page of dirty projects, those after a given one."""
+    with mapped("looking at the change log"):
+        return connection.execute(_DIRTY, {"after": after, "page": PAGE}, prepare=True).fetchall()
+
+
+def claim(connection: Connection, statements: Statements, lane: str, window: int, found: Dirty) -> list[Claim]:
+    """Claim what is due in a lane, of what was ``found`` dirty or asked for, or has to be built again by now; so
+    that at most ``window`` messages of the lane are under way.
+    """
     asked = {"lane": lane, "window": window, "class": LOCK_CLASS}
+    asked |= {"dirty": [project for project, _ in found], "since": [since for _, since in found]}
     statement = statements.edited if lane == EDITS else statements.refreshed
     with mapped("claiming projects"):
         return [Claim(*row) for row in connection.execute(statement, asked, prepare=True).fetchall()]
@@ -247,17 +300,27 @@ def park(connection: Connection) -> list[str]:
 
 
 def take_over(connection: Connection) -> list[str]:
-    """End the sessions that hold a project for longer than their lease; the projects."""
-    return _column(connection, "taking over from builders that hang", _TAKE_OVER, {"class": LOCK_CLASS})
+    """End the sessions that hold a project for longer than their lease; the projects. A session of another role
+    may be beyond our rights.
+    """
+    taken = []
+    with mapped("taking over from builders that hang"):
+        for project, session in connection.execute(_OVERDUE, {"class": LOCK_CLASS}, prepare=True).fetchall():
+            with suppress(errors.InsufficientPrivilege):
+                connection.execute("select pg_terminate_backend(%s)", [session])
+                taken.append(project)
+    return taken
 
 
 def find_unbuilt(connection: Connection, statements: Statements) -> int:
-    """Have projects built that were there before the triggers, and those of an earlier layout; how many, at most a
-    thousand of each.
+    """Have projects built that were there before the triggers, that never were, or are of an earlier layout; how
+    many, at most a thousand of each.
     """
     found = _column(connection, "looking for projects never built", statements.never_built, {})
-    with mapped("looking for bundles of an earlier layout"):
-        return len(found) + connection.execute(_OLD_LAYOUT).rowcount
+    with mapped("looking for projects to be built again"):
+        if statements.tenants:
+            connection.execute(statements.tenants)
+        return len(found) + connection.execute(_OLD).rowcount
 
 
 def unverified(connection: Connection, marker: str) -> list[tuple[str, int]]:

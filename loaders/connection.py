@@ -90,6 +90,8 @@ def mapped(what: str) -> Iterator[None]:
         raise SchemaError(f"{what}: {_first_line(error)}; run `python -m worker migrate`") from error
     except errors.FeatureNotSupported as error:  # "cached plan must not change result type"
         raise SchemaError(f"{what}: a table was altered meanwhile: {_first_line(error)}; try again") from error
+    except errors.QueryCanceled as error:  # the server is well, what was asked of it is too much
+        raise BuildError(f"{what}: {_first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Unavailable(f"{what}: PostgreSQL: {_first_line(error)}") from error
     except psycopg.Error as error:

@@ -62,23 +62,26 @@ with held as (
   delete from fw_changes where project_id = %(project)s::uuid
     and pg_visible_in_snapshot(txid, %(snapshot)s::pg_snapshot)
   returning table_name, row_ids),
+ends as (select unnest(row_ids) as id from held where table_name <> 'onto_edges'),
 echoes as (
   insert into fw_changes (project_id, table_name, op, rows)
-  select distinct e.project_id, 'onto_edges', 'E', 0
-  from held, unnest(held.row_ids) as r(id), onto_edges e
-  where held.table_name <> 'onto_edges' and (e.src_id = r.id or e.dst_id = r.id)
-    and e.project_id <> %(project)s::uuid)
+  select project_id, 'onto_edges', 'E', 0 from (
+    select e.project_id from ends join onto_edges e on e.src_id = ends.id
+    union select e.project_id from ends join onto_edges e on e.dst_id = ends.id) elsewhere
+  where project_id <> %(project)s::uuid)
 update fw_projects p set finished = greatest(finished, %(request)s), generation = %(generation)s,
   snapshot = %(snapshot)s, entities = %(entities)s, built_at = now(), error = null, attempts = 0, builder = null,
-  parked_at = null, incarnation = %(marker)s, layout = %(layout)s,
+  sends = 0, parked_at = null, incarnation = %(marker)s, layout = %(layout)s,
   quiet_until = now() + p.pace * interval '1 ms',
-  valid_until = now() + %(valid_for)s * interval '1 s', refresh_at = now() + %(refresh_in)s * interval '1 s'
+  valid_until = now() + %(valid_for)s * interval '1 s',
+  refresh_at = case when p.refresh_at between p.begun_at and now() then p.refresh_at  -- it came due meanwhile
+    else now() + %(refresh_in)s * interval '1 s' end
 where project_id = %(project)s::uuid and generation < %(generation)s
 """
 
 # A build that was not published, or whose reason to fail is not its own: as if it had not been tried.
 _EXCUSE = """
-update fw_projects set attempts = greatest(attempts - 1, 0), builder = null,
+update fw_projects set attempts = greatest(attempts - 1, 0), builder = null, sends = 0,
   quiet_until = now() + interval '1 s'
 where project_id = %(project)s::uuid and builder = pg_backend_pid()
 """
@@ -86,8 +89,9 @@ where project_id = %(project)s::uuid and builder = pg_backend_pid()
 # One that failed answers requests with its reason; the last good build stays on record. What a later build has
 # done well, an earlier one that fails late does not spoil.
 _FAIL = """
-update fw_projects set finished = greatest(finished, %(request)s), error = %(error)s, builder = null,
-  quiet_until = now() + least(power(2, greatest(attempts - 1, 0)) * interval '0.5 s', interval '1 min'),
+update fw_projects set finished = greatest(finished, %(request)s), error = %(error)s, builder = null, sends = 0,
+  quiet_until = now() + case when %(excused)s > 0 then interval '1 s'
+    else least(power(2, attempts - 1) * interval '0.5 s', interval '1 min') end,
   attempts = attempts - %(excused)s, parked_at = case when attempts - %(excused)s >= %(most)s then now() end
 where project_id = %(project)s::uuid and generation < %(generation)s
 """

@@ -59,7 +59,9 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
             config.attributes["patience"] = patience
             command.upgrade(config, "head")
             connection.commit()
-            watch(connection.execution_options(isolation_level="AUTOCOMMIT"), patience)
+            watching = connection.execution_options(isolation_level="AUTOCOMMIT")
+            if watch(watching, patience):  # what was edited before is in no log
+                watching.execute(text("update fw_projects set refresh_at = now() where entities >= 0"))
     except OperationalError as error:
         if isinstance(error.orig, errors.LockNotAvailable):
             raise Unavailable(

@@ -33,8 +33,9 @@ where t.tgname in ('fw_insert', 'fw_update', 'fw_delete', 'fw_truncate')
 TABLES = (*(kind.table for kind in KINDS.all), *LINKING)
 
 
-def watch(connection: Connection, patience: float, tables: tuple[str, ...] = TABLES) -> dict[str, str]:
-    """Put triggers on those of ``tables`` that exist and have none; by table, why that could not be.
+def watch(connection: Connection, patience: float, tables: tuple[str, ...] = TABLES) -> list[str]:
+    """Put triggers on those of ``tables`` that exist and have none; which got some. Some can have none
+    (``unwatched``).
 
     ``connection`` is in autocommit mode: each table is a transaction of its own.
 
@@ -42,8 +43,7 @@ def watch(connection: Connection, patience: float, tables: tuple[str, ...] = TAB
         Unavailable: a table was written to without a pause for ``patience`` seconds; those before it are watched.
     """
     unwatched = connection.execute(text(_UNWATCHED), {"names": list(tables)}).scalars().all()
-    answers = {table: str(_alter(connection, "fw_watch", table, patience)) for table in unwatched}
-    return {table: reason for table, reason in answers.items() if reason}
+    return [table for table in unwatched if not _alter(connection, "fw_watch", table, patience)]
 
 
 def unwatched(connection: Loader) -> list[str]:

@@ -82,11 +82,13 @@ def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> B
 
 
 def _record_failure(project_id: str, tools: Tools, turn: Turn, error: Exception, *, last_try: bool) -> None:
-    """A server that does not answer says nothing about the project, and does not count towards parking it."""
+    """A server that does not answer, or a schema in the middle of its migration, says nothing about the project,
+    and does not count towards parking it.
+    """
     if isinstance(error, Unavailable | SchemaError) and not last_try:
         ledger.excuse(tools.connection, project_id)
     else:
-        excused = isinstance(error, Unavailable)
+        excused = isinstance(error, Unavailable | SchemaError)
         ledger.fail(tools.connection, project_id, turn, _said(error), excused=excused)
 
 
@@ -210,10 +212,10 @@ def _publish(content: Content, stamp: Stamp, text: Fitted, draft: Draft, tools: 
 
 def _news(raw: Raw, data: Raw, content: Content, stamp: Stamp, draft: Draft, tools: Tools) -> News:
     """What readers of the bundle that stands there have to be told about the new one."""
-    before, old = codec.decode_stamp(raw), codec.decode_data(data, tools.loads)
+    before, old = codec.decode_stamp(raw), codec.decode_facts(data, tools.loads)
     key, entry = keys.changes(draft.rows.project_id), None
     if before is not None and old is not None:
-        found = difference(facts_of(old), facts_of(content.data), _exists(draft))
+        found = difference(old, facts_of(content.data), _exists(draft))
         step = codec.Step(since=before.version, version=stamp.version, difference=found)
         entry = codec.encode_news(step, tools.dumps)
     return News(key=key, since=before.version if before is not None else "", entry=entry)

@@ -7,6 +7,7 @@ relay; it is started again.
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from foreword.errors import ForewordError
+from foreword.errors import BadInput, ForewordError
 from foreword.handles import uuid_of
 from tasks.project import rebuild_project
+from worker.app import HARD_SECONDS
 from worker.process import Process
 from worker.settings import Settings, child_environment
 from worker.wiring import Services
@@ -69,10 +71,6 @@ class Builders:
 
     def close(self) -> None:
         """Let them finish what they are building."""
-        with suppress(OSError):
-            os.set_blocking(self._out, False)
-            while os.read(self._out, 65_536):  # what waits is still in the ledger
-                pass
         os.close(self._in)
         os.close(self._out)
         deadline = time.monotonic() + STOP_SECONDS
@@ -97,12 +95,16 @@ def builders(settings: Settings, checkout: str, number: int) -> Iterator[Builder
 
 
 def build_from(pipe: int, settings: Settings, services: Services) -> None:
-    """Build the projects whose ids come through a pipe, until its end. What fails is on record."""
+    """Build the projects whose ids come through a pipe, until its end. What fails is on record. A build that takes
+    longer than a task may ends the process.
+    """
     process = Process(settings, services)
     try:
         for project in _records(pipe):
+            signal.alarm(HARD_SECONDS)  # ends the process: whatever hangs in it, another is started
             with suppress(ForewordError):
                 process.run(partial(_build, project, process))
+            signal.alarm(0)
     finally:
         process.close()
 
@@ -113,4 +115,7 @@ def _build(project: str, process: Process, last: bool) -> object:  # noqa: FBT00
 
 def _records(pipe: int) -> Iterator[str]:
     while record := os.read(pipe, RECORD):
-        yield uuid_of(record.decode("ascii", "replace").strip(), "project")
+        try:
+            yield uuid_of(record.decode("ascii", "replace").strip(), "project")
+        except BadInput as error:
+            log.error("not_a_project %s", error)  # noqa: TRY400 - one line

@@ -10,8 +10,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import redis
@@ -22,8 +21,9 @@ from foreword.errors import BadInput, ForewordError
 from foreword.handles import reference_of, uuid_of
 from loaders import claims
 from loaders.catalog import inspect
-from loaders.claims import EDITS, SWEEP, Term
+from loaders.claims import EDITS, LEADER_SECONDS, SWEEP, Claim, Term
 from loaders.connection import Connection, connect
+from loaders.watch import unwatched
 from worker.app import FOCUS, REBUILD
 from worker.builders import Builders
 from worker.wiring import Services
@@ -41,13 +41,20 @@ CHORES_SECONDS = 1.0
 UNBUILT_SECONDS = 30.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
+THE_SWEEP, EVERYTHING = 1, 2
+"""What the switch pauses."""
+
 WINDOWS = {EDITS: 16, SWEEP: 4}
 """Messages under way and not begun, by lane: enough that workers never wait, and so few that a new edit never
 waits behind many."""
 
 WISH_SECONDS = 0.1
 WISHES = 200
+FOCUS_AT_ONCE = 4
+"""Focus bundles sent for in one look; who is not among them wishes again."""
+
 MARKER_SECONDS = 1.0
+PROBE = "fw:probe"
 REDIS_SECONDS = 1.0
 """For Redis to answer the relay. While it does not, nothing is claimed: it could not be published."""
 
@@ -64,6 +71,7 @@ class Relay:
         self._watch = _Watch(services, self._over, self._sender)
         self._term: Term | None = None
         self._role = ""
+        self._after = claims.NOBODY
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
@@ -73,15 +81,15 @@ class Relay:
                 thread.start()
             failures = 0
             while True:
+                began = time.monotonic()
                 try:
                     with closing(connect(self._services.database_url)) as connection:
-                        failures = 0
                         self._relay(connection)
                 except ForewordError as error:
                     self._resigned()
                     log.warning("relay_interrupted %s", error)
-                    self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
-                    failures += 1
+                failures = 0 if time.monotonic() - began > LEADER_SECONDS else failures + 1
+                self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         finally:
             self._over.set()
             if self._sender is not None:
@@ -103,9 +111,9 @@ class Relay:
                 if self._term is None:
                     self._over.wait(FOLLOW_SECONDS)
                     continue
-                if self._watch.redis_answers and self._term.paused < 2:
-                    self._claim(connection, statements, EDITS)
-                    chores.do(lambda: self._sweep(connection, statements))
+                chores.do()
+                if self._watch.redis_answers:
+                    self._round(connection, statements, self._term)
                 self._over.wait(max(POLL_SECONDS, time.monotonic() - began))
         finally:
             self._resigned()
@@ -123,17 +131,28 @@ class Relay:
     def _resigned(self) -> None:
         self._term = self._watch.term = None
 
-    def _claim(self, connection: Connection, statements: claims.Statements, lane: str) -> None:
-        for claim in claims.claim(connection, statements, lane, WINDOWS[lane]):
-            # What was sent and not begun was lost, or waits behind others: the builders take it. Their pipe is
-            # full only if they hang, and then it is claimed again.
-            sender = self._sender if claim.sends == 1 else None
-            if sender is None or not sender.send(REBUILD, [claim.project_id], lane):
-                self._builders.build(claim.project_id)
+    def _round(self, connection: Connection, statements: claims.Statements, term: Term) -> None:
+        """Claim what is due. The sweep goes on beside the edits, and as fast as they leave room for it."""
+        if term.paused >= EVERYTHING:
+            return
+        found = claims.dirty(connection, self._after)
+        self._after = found[-1][0] if len(found) >= claims.PAGE else claims.NOBODY
+        taken = claims.claim(connection, statements, EDITS, WINDOWS[EDITS], found)
+        if term.paused < THE_SWEEP and len(taken) < WINDOWS[EDITS]:
+            swept = claims.claim(connection, statements, SWEEP, WINDOWS[SWEEP], [])
+        else:
+            swept = []
+        for lane, claimed in ((EDITS, taken), (SWEEP, swept)):
+            for claim in claimed:
+                self._have_built(claim, lane)
 
-    def _sweep(self, connection: Connection, statements: claims.Statements) -> None:
-        if self._term is not None and self._term.paused < 1:
-            self._claim(connection, statements, SWEEP)
+    def _have_built(self, claim: Claim, lane: str) -> None:
+        """What was sent and not begun was lost, or waits behind others: the builders take it. Their pipe is full
+        only if they hang, and then it is claimed again.
+        """
+        sender = self._sender if claim.sends == 1 else None
+        if sender is None or not sender.send(REBUILD, [claim.project_id], lane):
+            self._builders.build(claim.project_id)
 
 
 class _Chores:
@@ -144,12 +163,11 @@ class _Chores:
         self._statements = statements
         self._done = self._found = 0.0
 
-    def do(self, sweep: Callable[[], None]) -> None:
+    def do(self) -> None:
         now = time.monotonic()
         if now - self._done < CHORES_SECONDS:
             return
         self._done = now
-        sweep()
         for project in claims.take_over(self._connection):
             log.warning("build_taken_over project=%s", project)
         for project in claims.park(self._connection):
@@ -157,7 +175,9 @@ class _Chores:
         if not self._found or now - self._found >= UNBUILT_SECONDS:
             self._found = now
             if found := claims.find_unbuilt(self._connection, self._statements):
-                log.warning("projects_never_built found=%s", found)
+                log.warning("projects_to_be_built found=%s", found)
+            if blind := unwatched(self._connection):
+                log.warning("tables_not_watched %s; run `python -m worker migrate`", " ".join(blind))
 
 
 class _Sender(threading.Thread):
@@ -187,7 +207,6 @@ class _Sender(threading.Thread):
                 self._app.send_task(job, args=arguments, queue=lane, retry=False)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the lease ends
                 log.warning("message_not_sent job=%s error=%s", job, _first_line(error))
-                self._app.close()
 
 
 class _Watch(threading.Thread):
@@ -204,38 +223,41 @@ class _Watch(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             try:
-                with self._opened() as (client, connection):
+                with self._client() as client, closing(connect(self._services.database_url)) as connection:
                     self._look(client, connection)
-            except (redis.RedisError, OSError, ForewordError) as error:
-                self.redis_answers = not isinstance(error, redis.RedisError | OSError) and self.redis_answers
-                log.warning("relay_watch %s", _first_line(error))
-                self._over.wait(WISH_SECONDS)
+            except ForewordError as error:
+                log.warning("relay_watch %s", error)
+                self._over.wait(RECONNECT_SECONDS[-1])
             except Exception:
                 self.redis_answers = False
                 log.exception("relay_watch_failed")
-                self._over.wait(MARKER_SECONDS)
+                self._over.wait(RECONNECT_SECONDS[-1])
 
-    @contextmanager
-    def _opened(self) -> Iterator[tuple["redis.Redis", Connection]]:
-        client = redis.Redis.from_url(
+    def _client(self) -> "redis.Redis":
+        return redis.Redis.from_url(
             self._services.redis_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
         )
-        with client, closing(connect(self._services.database_url)) as connection:
-            yield client, connection
 
     def _look(self, client: "redis.Redis", connection: Connection) -> None:
+        """Look again and again, over one session of PostgreSQL, through whatever Redis does."""
         statements = claims.compile_claims(inspect(connection))
-        looked = 0.0
+        # Our session is new: PostgreSQL may have crashed meanwhile, whose start does not tell.
+        anew, looked = True, 0.0
         while not self._over.is_set():
-            client.ping()
-            self.redis_answers = True
-            term = self.term
-            if term is not None:
+            try:
                 if time.monotonic() - looked >= MARKER_SECONDS:
-                    # Our session is new: PostgreSQL may have crashed meanwhile, whose start does not tell.
-                    _verify(client, connection, term, anew=looked == 0.0)
+                    client.set(PROBE, "", ex=60)  # one that is full, or a replica, answers and takes nothing
+                    self.redis_answers = True
                     looked = time.monotonic()
-                self._grant(client, connection, statements)
+                    if self.term is not None:
+                        _verify(client, connection, self.term, anew=anew)
+                        anew = False
+                if self.term is not None and self.redis_answers:
+                    self._grant(client, connection, statements)
+            except (redis.RedisError, OSError) as error:
+                if self.redis_answers:
+                    log.warning("redis_does_not_answer %s", _first_line(error))
+                self.redis_answers = False
             self._over.wait(WISH_SECONDS)
 
     def _grant(self, client: "redis.Redis", connection: Connection, statements: claims.Statements) -> None:
@@ -246,9 +268,10 @@ class _Watch(threading.Thread):
             return
         projects = sorted({project for project, _ in wishes})
         claims.wish(connection, statements, list(zip(projects, _generations(client, projects), strict=True)))
-        for project, reference in sorted(wishes):
-            if reference and self._sender is not None:
-                self._sender.send(FOCUS, [project, reference], EDITS)
+        focus = [[project, reference] for project, reference in sorted(wishes) if reference]
+        if self._sender is not None:
+            for arguments in focus[:FOCUS_AT_ONCE]:
+                self._sender.send(FOCUS, arguments, EDITS)
 
 
 def _wish(raw: Any) -> tuple[str, str] | None:

@@ -627,8 +627,9 @@ def test_a_demand_is_met_exactly_by_what_contains_it(house: House) -> None:
     assert house.ask("bundle", PROJECT_ID, actor=MEMBER, at_least="1:15").data
     with pytest.raises(BadInput, match="is no token"):
         status("soon")
-    with pytest.raises(BadInput, match="wait means nothing"):
-        house.ask("project", PROJECT_ID, actor=MEMBER, wait=1)
+    assert house.ask("project", PROJECT_ID, actor=MEMBER, wait=60).status == "fresh"
+    assert house.ask("project", uid("nobody"), actor=MEMBER, wait=0.02).status == "missing"
+    assert house.store.set_members(keys.WANTED) >= {uid("nobody")}
 
 
 @pytest.mark.promise("fresh.changes", "reader.twins")

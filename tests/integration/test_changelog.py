@@ -18,7 +18,9 @@ import foreword
 from foreword.freshness import contains
 from foreword.kinds import KINDS
 from loaders.connection import Connection, connect
+from loaders.migrate import migrate
 from loaders.tables import LINKING, ontology
+from loaders.watch import unwatched
 
 A, B = uid("project a"), uid("project b")
 TABLES = sorted([*(kind.table for kind in KINDS.all), *LINKING])
@@ -177,6 +179,52 @@ def test_the_application_needs_no_right_on_our_tables(application: Connection) -
 
     assert sorted(row[4] for row in logged(application)) == sorted([[uid("theirs")], [uid("theirs too")]])
     application.execute("drop owned by fw_app; drop role fw_app")
+
+
+@pytest.mark.promise("fresh.recorded")
+def test_nobody_else_makes_triggers_of_what_runs_as_the_owner(application: Connection) -> None:
+    application.execute("create role fw_guest")
+    functions = application.execute("select oid::regprocedure::text from pg_proc where proname like 'fw_log%'")
+    names = [row[0] for row in functions.fetchall()]
+
+    allowed = [
+        name
+        for name in names
+        if application.execute("select has_function_privilege('fw_guest', %s, 'execute')", [name]).fetchall()[0][0]
+    ]
+
+    application.execute("drop role fw_guest")
+    assert len(names) == 13
+    assert allowed == []
+
+
+@pytest.mark.promise("fresh.recorded", "schema.adopt")
+def test_a_table_that_cannot_be_watched_is_named_and_written_to_as_before(database_url: str) -> None:
+    with connect(database_url) as connection:
+        connection.execute("drop table onto_goals; create table onto_goals (id int, project_id text, name text)")
+        connection.execute("alter table onto_project_members rename to members")
+        migrate(database_url)
+
+        blind = unwatched(connection)
+        connection.execute("insert into onto_goals values (1, 'somewhere', 'x')")
+        connection.execute("insert into onto_actors (id, kind) values (%s, 'human')", [uid("actor")])
+
+        assert blind == ["onto_goals"]
+        assert connection.execute("select count(*) from fw_changes").fetchall() == [(0,)]
+
+
+@pytest.mark.promise("fresh.recorded")
+def test_after_a_table_was_watched_anew_everything_is_built_again(database_url: str) -> None:
+    with connect(database_url) as connection:
+        connection.execute("insert into fw_projects (project_id) values (%s)", [A])
+        connection.execute(
+            "alter table onto_goals rename to old; create table onto_goals (like old including all)"
+        )
+
+        migrate(database_url)
+
+        assert connection.execute("select refresh_at <= now() from fw_projects").fetchall() == [(True,)]
+        assert unwatched(connection) == []
 
 
 @pytest.mark.promise("fresh.recorded")

@@ -83,7 +83,8 @@ def edit(connection: Connection, project: str = A) -> None:
 
 
 def claim(connection: Connection, lane: str = EDITS, window: int = WINDOW) -> list[Claim]:
-    return claims.claim(connection, compile_claims(inspect(connection)), lane, window)
+    found = claims.dirty(connection) if lane == EDITS else []
+    return claims.claim(connection, compile_claims(inspect(connection)), lane, window, found)
 
 
 def state(connection: Connection, project: str, *columns: str) -> Any:
@@ -662,3 +663,116 @@ def test_the_stamp_in_redis_is_what_the_record_says(
 def test_tokens_need_the_migration(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.errors.UndefinedFunction):
         foreword.token(connection)
+
+
+# ---- what a review found
+
+
+@pytest.mark.promise("fresh.lost-messages")
+def test_messages_that_came_late_do_not_fill_the_window_for_ever(
+    application: Connection, relay: Connection
+) -> None:
+    application.execute(
+        "insert into onto_projects (id, name) select gen_random_uuid(), 'late' from generate_series(1, 20)"
+    )
+    claim(relay)
+    relay.execute("delete from fw_changes; update fw_projects set sends = 1, lane = 'edits', quiet_until = now()")
+    edit(application)
+
+    assert [each.project_id for each in claim(relay)] == [A]
+
+
+@pytest.mark.promise("fresh.lost-messages")
+def test_every_end_of_a_build_ends_its_messages(application: Connection, relay: Connection, tools: Tools) -> None:
+    ends: list[Callable[[ledger.Turn], None]] = [
+        lambda turn: ledger.finish(tools.connection, A, turn, Published(snapshot="1:1:", entities=1)),
+        lambda turn: ledger.fail(tools.connection, A, turn, "no"),
+        lambda _: ledger.excuse(tools.connection, A),
+    ]
+    for end in ends:
+        with ledger.turn(tools.connection, A) as turn:
+            relay.execute("update fw_projects set sends = 3")
+            end(turn)
+        assert state(relay, A, "sends", "builder") == (0, None)
+
+
+@pytest.mark.promise("fresh.fair")
+def test_very_many_dirty_projects_are_gone_through_page_by_page(
+    application: Connection, relay: Connection
+) -> None:
+    application.execute(
+        "insert into onto_projects (id, name) select gen_random_uuid(), 'many' from generate_series(1, %s)",
+        [claims.PAGE + 50],
+    )
+    edit(application)
+    edit(application)
+
+    first = claims.dirty(relay)
+    second = claims.dirty(relay, first[-1][0])
+
+    projects = [project for project, _ in [*first, *second]]
+    everything = relay.execute("select distinct project_id from fw_changes order by 1").fetchall()
+    assert len(first) == claims.PAGE
+    assert projects == [row[0] for row in everything]
+
+
+@pytest.mark.promise("fresh.parked")
+def test_a_statement_that_takes_too_long_counts_as_the_project_s_failure(
+    application: Connection, tools: Tools, relay: Connection
+) -> None:
+    edit(application)
+    application.execute("begin; lock table onto_risks in access exclusive mode")
+    tools.connection.execute("set statement_timeout to '50ms'")
+
+    with pytest.raises(BuildError, match="statement timeout"):
+        rebuild_project(A, tools, if_due=True)
+
+    application.execute("rollback")
+    assert state(relay, A, "attempts") == 1
+
+
+@pytest.mark.promise("fresh.single-flight")
+def test_a_project_whose_first_build_failed_may_be_wished_for_again(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    statements = compile_claims(inspect(relay))
+    relay.execute("delete from fw_projects")
+    claims.wish(relay, statements, [(A, 0)])
+    with ledger.turn(tools.connection, A) as turn:
+        ledger.fail(tools.connection, A, turn, "no room")
+
+    assert claims.wish(relay, statements, [(A, 0)]) == 1
+
+
+@pytest.mark.promise("fresh.calendar")
+def test_what_comes_due_during_a_build_is_still_due_after_it(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    with ledger.turn(tools.connection, A) as turn:
+        relay.execute("update fw_projects set refresh_at = clock_timestamp() where project_id = %s", [A])
+        relay.execute("select pg_sleep(0.01)")
+        ledger.finish(tools.connection, A, turn, Published(snapshot="1:1:", entities=1, refresh_in=3600))
+    pass_time(relay, 1)
+
+    assert [each.project_id for each in claim(relay, SWEEP)] == [A]
+
+
+@pytest.mark.promise("build.broken-row")
+@pytest.mark.parametrize("damage", [b"{}", b"[]", b"\xff", b'{"project_id": 1, "header": [], "slices": 3}'])
+def test_a_damaged_bundle_is_replaced(
+    application: Connection, tools: Tools, redis_client: "redis.Redis", damage: bytes
+) -> None:
+    rebuild_project(A, tools)
+    redis_client.hset(keys.project(A), keys.DATA, damage)
+
+    rebuild_project(A, tools)
+
+    assert Reader(redis_client).bundle(A, actor=TRUSTED)
+
+
+@pytest.mark.promise("reader.stale")
+def test_who_cannot_ask_still_reads(application: Connection, tools: Tools, redis_client: "redis.Redis") -> None:
+    rebuild_project(A, tools)
+    redis_client.set(keys.WANTED, "no set: whoever asks fails")
+
+    assert Reader(redis_client, clock=lambda: 10.0**10).project(A, actor=TRUSTED).status == "stale"

@@ -30,7 +30,6 @@ from foreword.errors import (
     UnknownProject,
 )
 from foreword.kinds import KINDS
-from foreword.ports import News
 from foreword.reader import TRUSTED, Context, Reader
 from foreword.stamp import Stamp
 from foreword.store import RedisStore
@@ -201,16 +200,9 @@ class Late(RedisStore):
         super().__init__(client)
         self._meanwhile = meanwhile
 
-    def publish(
-        self,
-        key: str,
-        fence: tuple[int, int],
-        fields: Mapping[str, bytes],
-        ttl: int,
-        news: News | None = None,
-    ) -> bool:
+    def publish(self, *args: Any, **more: Any) -> bool:
         self._meanwhile()
-        return super().publish(key, fence, fields, ttl, news)
+        return super().publish(*args, **more)
 
 
 @pytest.mark.promise("store.fence")

@@ -7,11 +7,13 @@ import sys
 
 import click
 
+from foreword.errors import Unavailable
 from loaders.connection import connect, mapped
 from worker.app import create_app
 from worker.builders import build_from, builders
 from worker.crew import CHECKOUT
 from worker.relay import Relay
+from worker.screen import say
 from worker.settings import Settings
 from worker.wiring import check_broker, redis_client, services, tools
 
@@ -39,10 +41,18 @@ def relay(settings: Settings, *, inline: bool, number: int, loglevel: str) -> No
         with tools(settings, found):
             pass  # a database that is not migrated, or a dead server, is said now
         if not inline:
-            check_broker(found.broker_url)
+            _warn_of(found.broker_url)
         app = None if inline else create_app(settings, found)
         with builders(settings, str(CHECKOUT), number) as own:
             Relay(found, app, own).run()
+
+
+def _warn_of(broker_url: str) -> None:
+    """A broker that is down costs a second an edit, and is no reason not to start; one that evicts is."""
+    try:
+        check_broker(broker_url)
+    except Unavailable as error:
+        say(f"{error}; until it answers, the relay's own children build")
 
 
 @click.command(short_help="Build what standard input names")

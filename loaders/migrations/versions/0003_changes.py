@@ -2,7 +2,7 @@
 are a step of their own (0004), because they touch the application's tables.
 
 Functions run as their owner, so that the application needs no right on our tables; therefore every name in them is
-qualified. They take no lock that another edit waits for, and read nothing but the statement's own rows.
+qualified, and nobody else may make a trigger of them. They take no lock that another edit waits for, and read nothing but the statement's own rows.
 
 Revision ID: 0003
 Revises: 0002
@@ -90,10 +90,13 @@ OPERATIONS = {
 FUNCTION = """
 CREATE FUNCTION {schema}.fw_log_{operation}_{shape}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 begin
-  {statements}
+  {guard}{statements}
   return null;
-end $$
+end $$;
+REVOKE EXECUTE ON FUNCTION {schema}.fw_log_{operation}_{shape}() FROM PUBLIC;
 """
+# The application may drop its table of members; its actors are written to all the same.
+GUARD = "if pg_catalog.to_regclass('{schema}.onto_project_members') is null then return null; end if;\n  "
 
 TOKEN = """
 CREATE FUNCTION {schema}.fw_token() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
@@ -104,7 +107,8 @@ COMMENT ON FUNCTION {schema}.fw_token IS 'Of the current transaction: which bund
 """
 
 # Triggers of one table; '' or why it cannot have any. Statement triggers, so that an update of ten thousand rows is
-# one pass; always enabled, so that a restore or a replica role is seen as well.
+# one pass; always enabled, so that a replica role is seen as well. Not seen: what is written to a partition directly,
+# what logical replication applies, and a restore with triggers disabled.
 WATCH = """
 CREATE FUNCTION {schema}.fw_watch(watched regclass) RETURNS text LANGUAGE plpgsql AS $watch$
 declare
@@ -115,12 +119,16 @@ declare
 begin
   select c.relname, c.relkind into name, found from pg_catalog.pg_class c where c.oid = watched;
   if found not in ('r', 'p') then return 'it is no table'; end if;
-  select case when name = 'onto_projects' then 'project' when name = 'onto_actors' then 'actor'
-              when not bool_or(a.attname = 'project_id') then null
-              when bool_or(a.attname = 'id' and a.atttypid = 'uuid'::regtype) then 'rows' else 'unnamed' end
-    into shape from pg_catalog.pg_attribute a where a.attrelid = watched and a.attnum > 0 and not a.attisdropped;
-  if shape is null then return 'it has no column project_id'; end if;
-  if shape = 'actor' and to_regclass('{schema}.onto_project_members') is null then return 'there is no table of members'; end if;
+  select case when name in ('onto_projects', 'onto_actors') and not coalesce(bool_or(a.attname = 'id'), false) then null
+              when name = 'onto_projects' then 'project' when name = 'onto_actors' then 'actor'
+              when not coalesce(bool_or(a.attname = 'project_id'), false) then null
+              when bool_or(a.attname = 'id') then 'rows' else 'unnamed' end
+    into shape from pg_catalog.pg_attribute a
+    where a.attrelid = watched and a.attnum > 0 and not a.attisdropped and a.atttypid = 'uuid'::regtype;
+  if shape is null then return 'it has no column project_id (or id) of type uuid'; end if;
+  if shape = 'actor' and (select count(*) from pg_catalog.pg_attribute a
+      where a.attrelid = to_regclass('{schema}.onto_project_members') and a.attname in ('project_id', 'actor_id')
+        and a.atttypid = 'uuid'::regtype) < 2 then return 'there is no table of members to go by'; end if;
   for i in 1..4 loop
     execute format('create or replace trigger fw_%1$s %2$s %1$s on %3$s %4$s for each statement execute function %5$s',
       operations[i], case when i = 4 then 'before' else 'after' end, watched, tables[i],
@@ -146,7 +154,8 @@ begin
   insert into {schema}.fw_changes (project_id, table_name, op, rows)
   select p.project_id, tg_table_name, 'T', 0 from {schema}.fw_projects p;
   return null;
-end $$
+end $$;
+REVOKE EXECUTE ON FUNCTION {schema}.fw_log_truncate() FROM PUBLIC;
 """
 
 
@@ -157,7 +166,11 @@ def upgrade() -> None:
         old, new = (rows.format(of=of, schema=schema) for of in ("fw_old", "fw_new"))
         for operation, statements in OPERATIONS.items():
             written = statements.format(schema=schema, old=old, new=new)
-            op.execute(FUNCTION.format(schema=schema, operation=operation, shape=shape, statements=written))
+            guard = GUARD.format(schema=schema) if shape == "actor" else ""
+            made = FUNCTION.format(
+                schema=schema, operation=operation, shape=shape, statements=written, guard=guard
+            )
+            op.execute(sa.text(made.replace(":", r"\:")))
     for made in (TRUNCATE, TOKEN, WATCH):
         op.execute(sa.text(made.format(schema=schema).replace(":", r"\:")))
 
