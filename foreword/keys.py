@@ -14,7 +14,8 @@ MARKER = f"fw:{SCHEMA}:marker"
 """A hash of one field that never expires. When it is gone, or another, Redis is not the one that was published
 to."""
 
-VALUE = "value"
+VALUE, FILLING = "value", "filling"
+"""Fields of the marker: what it is; and that not everything is here yet that a former Redis held."""
 
 WANTED = f"fw:{SCHEMA}:wanted"
 """The set of what readers missed: project ids, and ``id reference`` of focus bundles."""

@@ -193,7 +193,7 @@ _MOST_WISHES: Final = 100
 
 def _wishes_of(projects: Sequence[str], answers: Sequence[Sequence[Raw]], now: float) -> list[str]:
     """Projects of an overview whose bundle is missing or stale."""
-    stamps = [(project, codec.decode_stamp(meta)) for project, (meta, *_) in zip(projects, answers, strict=True)]
+    stamps = [(project, codec.decode_stamp(meta)) for project, (meta, *_) in zip(projects, answers, strict=False)]
     wanted = [p for p, stamp in stamps if stamp is None or (not stamp.gone and stamp.valid_until <= now)]
     return wanted[:_MOST_WISHES]
 
@@ -256,7 +256,9 @@ def _focus(
 
 
 def _ask_overview(project_ids: Sequence[str], actor: str) -> list[Question]:
-    return [_ask(keys.project(i), [keys.META, keys.HEAD], actor) for i in project_ids]
+    """The projects, and whether there may be more of them that nobody knows of yet."""
+    filling: Question = (keys.MARKER, [keys.FILLING])
+    return [*(_ask(keys.project(i), [keys.META, keys.HEAD], actor) for i in project_ids), filling]
 
 
 _HEADING_TOKENS: Final = 5
@@ -266,8 +268,9 @@ _HEADING_TOKENS: Final = 5
 def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Context:
     """Compose an actor's overview from the counted lines of its projects: exact without a tokenizer."""
     found: list[tuple[codec.Head, Stamp]] = []
-    lost = sum(meta is None for meta, *_ in answers)
-    for meta, raw, role in answers:
+    *projects, (filling,) = answers
+    lost = sum(meta is None for meta, *_ in projects)
+    for meta, raw, role in projects:
         stamp, head = codec.decode_stamp(meta), codec.decode_head(raw)
         if stamp is not None and not stamp.gone and head is not None and role is not None:
             found.append((head, stamp))
@@ -278,7 +281,11 @@ def _overview(answers: Sequence[Sequence[Raw]], budget: int, now: float) -> Cont
     fitted = fit([heading, *lines], 1, budget)
     oldest = min((stamp for _, stamp in found), key=lambda stamp: stamp.valid_until, default=None)
     return Context(
-        status="missing" if oldest is None else "stale" if lost else _status(oldest.valid_until, now),
+        status="missing"
+        if oldest is None
+        else "stale"
+        if lost or filling is not None
+        else _status(oldest.valid_until, now),
         text=fitted.text if found else "",
         tokens=fitted.tokens if found else 0,
         line="" if oldest is None else oldest.line(),
@@ -353,12 +360,13 @@ class Reader:
     def overview(self, actor: str, *, budget: int = 1500) -> Context:
         """All projects an actor may read, most relevant first. Two round trips.
 
-        Stale when a project that may be the actor's has no bundle just now; ``data["not_built"]`` counts them.
+        Stale when a project that may be the actor's has no bundle just now (``data["not_built"]`` counts them),
+        and as long as a Redis that was emptied is filled again.
         """
         check_budget(budget)
         key = keys.projects_of(uuid_of(actor, "actor"))
         projects = sorted(self._store.set_members(key))
-        answers = self._store.read_many(_ask_overview(projects, actor)) if projects else []
+        answers = self._store.read_many(_ask_overview(projects, actor))
         now = self._clock()
         self._ask_for(_wishes_of(projects, answers, now))
         return _overview(answers, budget, now)
@@ -444,7 +452,7 @@ class AsyncReader:
         check_budget(budget)
         key = keys.projects_of(uuid_of(actor, "actor"))
         projects = sorted(await self._store.set_members(key))
-        answers = await self._store.read_many(_ask_overview(projects, actor)) if projects else []
+        answers = await self._store.read_many(_ask_overview(projects, actor))
         now = self._clock()
         await self._ask_for(_wishes_of(projects, answers, now))
         return _overview(answers, budget, now)

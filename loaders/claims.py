@@ -185,6 +185,8 @@ from unnest(%(ids)s::uuid[], %(generations)s::bigint[], %(there)s::bool[]) as v(
 where p.project_id = v.id and p.generation = v.generation
 """
 
+_DUE_AGAIN = "select from fw_projects where refresh_at <= now() and parked_at is null limit 1"
+
 # What readers missed, if there is such a project and nobody asked for it yet; or what they found stale, if its day
 # is over.
 _WISH = """
@@ -335,6 +337,12 @@ def verified(connection: Connection, marker: str, found: Sequence[tuple[str, int
     asked = {"marker": marker, "ids": ids, "generations": generations, "there": there}
     with mapped("recording what was verified"):
         connection.execute(_VERIFIED, asked)
+
+
+def due_again(connection: Connection) -> bool:
+    """Whether a project has to be built again by now, though nobody edits it."""
+    with mapped("looking for what is due"):
+        return connection.execute(_DUE_AGAIN, prepare=True).fetchone() is not None
 
 
 def wish(connection: Connection, statements: Statements, wished: Sequence[tuple[str, int]]) -> int:

@@ -302,6 +302,8 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
         claims.verified(
             connection, marker, [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
         )
+    if client.hexists(keys.MARKER, keys.FILLING) and not claims.due_again(connection):
+        client.hdel(keys.MARKER, keys.FILLING)
 
 
 def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> str:
@@ -313,9 +315,10 @@ def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> str:
     if known and not anew:
         return found
     marker = of_now + secrets.token_hex(8)
-    client.hset(keys.MARKER, keys.VALUE, marker)
-    if not known:
+    if not known:  # in this order: who sees the new marker sees that it is not all there
         log.warning("redis_is_new marker=%s", marker)
+        client.hset(keys.MARKER, keys.FILLING, 1)
+    client.hset(keys.MARKER, keys.VALUE, marker)
     return marker
 
 

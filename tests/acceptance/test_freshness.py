@@ -203,6 +203,8 @@ def test_an_emptied_redis_is_filled_again_without_an_edit(fresh: System, worker:
         fresh.redis.flushall()
 
         assert eventually(lambda: Reader(fresh.redis, asks=False).project(project, actor=TRUSTED))
+        assert eventually(lambda: fresh.redis.hexists(keys.MARKER, keys.VALUE))
+        assert eventually(lambda: not fresh.redis.hexists(keys.MARKER, keys.FILLING))
 
 
 @pytest.mark.promise("fresh.calendar")

@@ -432,7 +432,8 @@ def test_nothing_but_canonical_ids_and_handles_ever_reaches_a_key(
     with suppress(BadInput):
         call(Reader.over(store), odd)
 
-    assert [asked for asked in store.asked if not KEY_OR_FIELD.fullmatch(asked)] == []
+    ours = {keys.MARKER, keys.FILLING}  # of no id
+    assert [asked for asked in store.asked if not KEY_OR_FIELD.fullmatch(asked) and asked not in ours] == []
 
 
 @pytest.mark.promise("handles.either", "reader.twins")
@@ -668,3 +669,14 @@ def test_what_is_missing_or_stale_is_asked_for_and_nothing_else(house: House) ->
 
     assert nothing == set()
     assert house.store.set_members(keys.WANTED) == {f"{PROJECT_ID} T1", stale, lost}
+
+
+@pytest.mark.promise("fresh.reconciled", "reader.overview")
+def test_while_an_emptied_redis_is_filled_again_no_overview_is_whole(house: House) -> None:
+    house.publish(a_project())
+    before = house.ask("overview", MEMBER)
+
+    house.store.publish(keys.MARKER, (1, 1), {keys.FILLING: b"1"}, TTL)
+
+    assert before.status == "fresh"
+    assert house.ask("overview", MEMBER).status == "stale"
