@@ -17,8 +17,8 @@ from loaders.catalog import Catalog
 from loaders.connection import Connection, mapped
 from loaders.ledger import LOCK_CLASS, MOST_ATTEMPTS
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
-"""Before every project."""
+FIRST = "00000000-0000-0000-0000-000000000000"
+"""No project's id is less; it may be the id of one."""
 
 EDITS, SWEEP = "edits", "sweep"
 """Lanes: somebody edited, or waits; what is to be built again though nobody does."""
@@ -39,14 +39,14 @@ edits come within it; one that comes after it is built at once."""
 LEADER_SECONDS = 3
 
 PAGE = 2000
-"""Dirty projects looked at in one round. Where there are more, the next round goes on with those after them."""
+"""Dirty projects looked at in one round. Where there are more, the next round goes on from the last."""
 
 # One page of dirty projects, each with its oldest edit: a jump over the index for each, so that neither many
-# edits of one project nor very many projects make it slow. The next page begins after the last project of this
+# edits of one project nor very many projects make it slow. The next page begins with the last project of this
 # one.
 _DIRTY = """
 with recursive dirty as (
-  (select project_id, at from fw_changes where project_id > %(after)s::uuid order by project_id, txid limit 1)
+  (select project_id, at from fw_changes where project_id >= %(start)s::uuid order by project_id, txid limit 1)
   union all
   select next.project_id, next.at from dirty, lateral (
     select c.project_id, c.at from fw_changes c where c.project_id > dirty.project_id
@@ -279,10 +279,10 @@ Dirty = list[tuple[str, str]]
 """(project, time of its oldest edit) of projects with something in the log."""
 
 
-def dirty(connection: Connection, after: str = NOBODY) -> Dirty:
-    """A page of dirty projects, those after a given one."""
+def dirty(connection: Connection, start: str = FIRST) -> Dirty:
+    """A page of dirty projects, from a given one on."""
     with mapped("looking at the change log"):
-        return connection.execute(_DIRTY, {"after": after, "page": PAGE}, prepare=True).fetchall()
+        return connection.execute(_DIRTY, {"start": start, "page": PAGE}, prepare=True).fetchall()
 
 
 def claim(connection: Connection, statements: Statements, lane: str, window: int, found: Dirty) -> list[Claim]:

@@ -71,7 +71,7 @@ class Relay:
         self._watch = _Watch(services, self._over, self._sender)
         self._term: Term | None = None
         self._role = ""
-        self._after = claims.NOBODY
+        self._from = claims.FIRST
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
@@ -135,8 +135,8 @@ class Relay:
         """Claim what is due. The sweep goes on beside the edits, and as fast as they leave room for it."""
         if term.paused >= EVERYTHING:
             return
-        found = claims.dirty(connection, self._after)
-        self._after = found[-1][0] if len(found) >= claims.PAGE else claims.NOBODY
+        found = claims.dirty(connection, self._from)
+        self._from = found[-1][0] if len(found) >= claims.PAGE else claims.FIRST
         taken = claims.claim(connection, statements, EDITS, WINDOWS[EDITS], found)
         if term.paused < THE_SWEEP and len(taken) < WINDOWS[EDITS]:
             swept = claims.claim(connection, statements, SWEEP, WINDOWS[SWEEP], [])
