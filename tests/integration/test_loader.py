@@ -365,9 +365,14 @@ def test_a_view_that_stumbles_fails_the_load(own: Connection, statements: Statem
 
 @pytest.mark.promise("loader.loud")
 @both_ways
-@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
+@pytest.mark.parametrize(("limit", "error"), [("statement_timeout", BuildError), ("lock_timeout", Unavailable)])
 def test_a_statement_that_takes_too_long_fails_the_load(
-    connection: Connection, database_url: str, statements: Statements, load: Load, limit: str
+    connection: Connection,
+    database_url: str,
+    statements: Statements,
+    load: Load,
+    limit: str,
+    error: type[ForewordError],
 ) -> None:
     put_project(connection)
     connection.execute(f"set {limit} to '20ms'".encode())
@@ -375,7 +380,7 @@ def test_a_statement_that_takes_too_long_fails_the_load(
     with connect(database_url) as application:
         application.execute("begin")
         application.execute("lock table onto_signals")
-        said = failing_with(load, connection, statements, Unavailable)
+        said = failing_with(load, connection, statements, error)
 
     assert "canceling statement due to" in said
     assert load(connection, PROJECT, statements).rows.project[0] == PROJECT
