@@ -31,8 +31,7 @@ from worker.wiring import Services
 log = logging.getLogger("foreword.relay")
 
 POLL_SECONDS = 0.03
-"""An idle look costs a quarter of a millisecond. Looking never takes more than half of the time: a log of
-millions of rows is looked at more rarely."""
+"""An idle look costs a quarter of a millisecond. Looking never takes more than half of the time."""
 
 FOLLOW_SECONDS = 0.5
 """Between looks whether the leader is still there."""
