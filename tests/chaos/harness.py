@@ -10,7 +10,7 @@ from chaos.check import BOUND_SECONDS, quiescent_after
 from chaos.faults import BY_NAME, parting, plan
 from chaos.injector import Injector, healed
 from chaos.journal import Journal
-from chaos.report import Outcome, faults_of, spreads
+from chaos.report import Outcome, faults_of, slowest, spreads
 from chaos.servers import wait_until
 from chaos.watch import Violation
 from chaos.world import Options, World, edited, made, peopled
@@ -143,6 +143,7 @@ def _outcome(world: World, seconds: float, quiet: float | None, drawn: int, inje
         operations=dict(sorted(world.journal.operations.items())),
         calm=calm,
         near=near,
+        slowest=slowest(world),
         quiescent_after=quiet,
         violations=violations,
         counts=dict(world.findings.counts),

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -59,6 +59,7 @@ class Outcome:
     operations: dict[str, int]
     calm: Spread
     near: Spread
+    slowest: list[str]
     quiescent_after: float | None
     violations: list[Violation] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -89,6 +90,19 @@ def _touches(fault: Struck, arrival: Arrival) -> bool:
     return fault.begun <= arrival.readable and ended + NEAR_SECONDS >= arrival.committed
 
 
+def slowest(world: World, most: int = 3) -> list[str]:
+    """The edits that took longest, of different projects, each with the faults that it met."""
+    begun = world.findings.begun
+    found: dict[str, str] = {}
+    for arrival in sorted(world.journal.arrivals, key=lambda each: -each.seconds):
+        met = Counter(fault.name for fault in world.struck if _touches(fault, arrival))
+        told = f"{arrival.seconds:.1f} s: edit {arrival.edit} at {arrival.committed - begun:.1f} s, project"
+        found.setdefault(arrival.project, f"{told} {arrival.project}; met {_listed(met)}")
+        if len(found) == most:
+            break
+    return [*found.values()]
+
+
 def faults_of(world: World) -> dict[str, int]:
     """How often each struck."""
     return dict(sorted(Counter(struck.name for struck in world.struck).items()))
@@ -109,13 +123,14 @@ def written(outcome: Outcome) -> str:
         f"  stale with a fault near:    {outcome.near}",
         f"  quiescent after {quiet}",
     ]
+    lines[-1:-1] = [f"    slowest {told}" for told in outcome.slowest]
     lines += [f"  VIOLATION at {v.at:.1f} s: {v.promise}: {v.what[:1500]}" for v in outcome.violations]
     if outcome.directory:
         lines.append(f"  kept: {outcome.directory}")
     return "\n".join(lines)
 
 
-def _listed(counts: dict[str, Any]) -> str:
+def _listed(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {number}" for name, number in counts.items()) or "none"
 
 
