@@ -35,8 +35,8 @@ _ALIVE: dict[str, Any] = {
 _AS_TEXT = ("uuid", "timestamptz", "timestamp", "date", "numeric", "json", "jsonb")
 
 # A database may have other defaults. Under repeatable read a build that waited for its lock would see what was
-# there before the wait. The server, too, has to find out that we are dead, also in the middle of a statement (where
-# its system can tell): our locks go with our session.
+# there before the wait. The server, too, has to find out that we are dead, also in the middle of a statement
+# (where its system can tell): our locks go with our session.
 _SESSION = """
 set timezone to 'UTC'; set datestyle to 'ISO, YMD'; set lock_timeout to '30s';
 set default_transaction_isolation to 'read committed'; set synchronous_commit to 'on';
