@@ -34,7 +34,7 @@ select {project}, 1, pg_backend_pid(), now(), pg_current_snapshot()::text {on_co
 on conflict (project_id) do update set attempts = p.attempts + 1, sends = 0, builder = excluded.builder,
   begun_at = excluded.begun_at, tried = excluded.tried
 returning nextval('fw_generation'), (select value from fw_facts where name = 'epoch'), p.requested,
-  p.requested > p.finished, p.entities, p.xmax <> 0, p.attempts, pg_current_xact_id()::text
+  p.requested > p.finished, p.entities, p.xmax <> 0, pg_current_xact_id()::text
 """
 _BEGIN_NOW = _BEGIN.format(project="%(project)s::uuid", on_condition="")
 
@@ -130,9 +130,8 @@ class Turn:
 
     ``asked`` tells whether that request is still unanswered. ``entities`` is the project's size at its last
     build, 0 before the first, GONE after it was deleted; ``known`` is False for a project that nobody ever asked
-    for or edited. ``attempts`` counts the builds since the last good one, this one included. ``transaction`` is on
-    the server's disk, and so is everything with a lower id: beyond it a snapshot claims nothing
-    (``foreword.freshness.capped``).
+    for or edited. ``transaction`` is on the server's disk, and so is everything with a lower id: beyond it a
+    snapshot claims nothing (``foreword.freshness.capped``).
     """
 
     epoch: int
@@ -141,7 +140,6 @@ class Turn:
     asked: bool
     entities: int
     known: bool
-    attempts: int = 1
     transaction: int = 2**63
 
 
@@ -187,9 +185,9 @@ def turn(connection: Connection, project_id: str) -> Iterator[Turn]:
         BuildError: another build of the project held the lock for the whole lock time-out.
     """
     lock = [LOCK_CLASS, project_id]
-    begun = _begun(connection, project_id, lock)
+    begun = _begun(connection, project_id, lock, _BEGIN_NOW)
     try:
-        yield begun
+        yield _turn(begun)
     finally:
         _unlock(connection, lock)
 
@@ -200,11 +198,7 @@ def place(connection: Connection, project_id: str) -> Iterator[Turn]:
     is no attempt at the project, holds a lock of its own and makes no build wait.
     """
     lock = [LOCK_CLASS + 1, project_id]
-    with mapped(f"beginning a focus build of project {project_id}"):
-        with connection.pipeline():
-            connection.execute(_LOCK, lock, prepare=True)
-            drawn = connection.execute(_ORDER, prepare=True)
-        generation, epoch = drawn.fetchall()[0]
+    generation, epoch = _begun(connection, project_id, lock, _ORDER)
     try:
         yield Turn(epoch=epoch or 0, generation=generation, request=0, asked=False, entities=0, known=True)
     finally:
@@ -239,13 +233,14 @@ def asked(connection: Connection, project_id: str) -> bool:
     return row is not None and bool(row[0])
 
 
-def _begun(connection: Connection, project_id: str, lock: list[Any]) -> Turn:
+def _begun(connection: Connection, project_id: str, lock: list[Any], statement: str) -> tuple[Any, ...]:
+    """Wait for a lock, then draw a place in the order under it."""
     with mapped(f"beginning a build of project {project_id}"):
         try:
             with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
                 connection.execute(_LOCK, lock, prepare=True)
-                begun = connection.execute(_BEGIN_NOW, {"project": project_id}, prepare=True)
-            return _turn(begun.fetchall()[0])
+                begun = connection.execute(statement, {"project": project_id}, prepare=True)
+            return begun.fetchall()[0]
         except errors.LockNotAvailable as error:
             raise BuildError(f"project {project_id}: another build holds its lock; try again later") from error
         except psycopg.Error:  # the lock may be had, and outlives the failure
@@ -261,8 +256,7 @@ def _turn(row: tuple[Any, ...]) -> Turn:
         asked=row[3],
         entities=row[4],
         known=row[5],
-        attempts=row[6],
-        transaction=int(row[7]),
+        transaction=int(row[6]),
     )
 
 

@@ -1,5 +1,7 @@
 """Bringing a database up to date: our tables, and the application's where it has none."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -7,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from psycopg import errors
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -48,6 +50,29 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
         SchemaError: a migration was refused; those before it stay, it itself left nothing.
     """
     patience = _PATIENCE * lock_seconds
+    with _alone(database_url, lock_seconds) as (connection, config):
+        command.upgrade(config, "head")
+        connection.commit()
+        watching = connection.execution_options(isolation_level="AUTOCOMMIT")
+        if watch(watching, patience):  # what was edited before is in no log
+            watching.execute(text("update fw_projects set refresh_at = now() where entities >= 0"))
+    return newest()
+
+
+def stop_watching(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> None:
+    """Take the triggers off the application's tables, as for good: bundles are then as old as their last rebuild.
+    Migrating puts them on again.
+
+    Raises: as ``migrate``.
+    """
+    with _alone(database_url, lock_seconds) as (connection, config):
+        command.downgrade(config, "0003")
+        connection.commit()
+
+
+@contextmanager
+def _alone(database_url: str, lock_seconds: float) -> Iterator[tuple[Connection, Config]]:
+    """A connection for Alembic, under the lock of migrations."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: _connect(database_url), poolclass=NullPool)
     config = _config()
     try:
@@ -56,12 +81,8 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
             connection.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
             connection.commit()
             config.attributes["connection"] = connection
-            config.attributes["patience"] = patience
-            command.upgrade(config, "head")
-            connection.commit()
-            watching = connection.execution_options(isolation_level="AUTOCOMMIT")
-            if watch(watching, patience):  # what was edited before is in no log
-                watching.execute(text("update fw_projects set refresh_at = now() where entities >= 0"))
+            config.attributes["patience"] = _PATIENCE * lock_seconds
+            yield connection, config
     except OperationalError as error:
         if isinstance(error.orig, errors.LockNotAvailable):
             raise Unavailable(
@@ -71,28 +92,6 @@ def migrate(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
         raise Unavailable(f"migrating: PostgreSQL: {_said(error)}") from error
     except DBAPIError as error:
         raise SchemaError(f"migrating: {_said(error)}; the failed step left nothing") from error
-    finally:
-        engine.dispose()
-    return newest()
-
-
-def stop_watching(database_url: str) -> None:
-    """Take the triggers off the application's tables, as for good: bundles are then as old as their last rebuild.
-    Migrating puts them on again.
-
-    Raises: as ``migrate``.
-    """
-    engine = create_engine("postgresql+psycopg://", creator=lambda: _connect(database_url), poolclass=NullPool)
-    try:
-        with engine.connect() as connection:
-            config = _config()
-            config.attributes["connection"] = connection
-            command.downgrade(config, "0003")
-            connection.commit()
-    except OperationalError as error:
-        raise Unavailable(f"migrating: PostgreSQL: {_said(error)}") from error
-    except DBAPIError as error:
-        raise SchemaError(f"migrating: {_said(error)}") from error
     finally:
         engine.dispose()
 

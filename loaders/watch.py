@@ -6,6 +6,7 @@ behind it. So the lock is waited for a fraction of a second only, again and agai
 
 import time
 
+from psycopg import errors
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
@@ -68,6 +69,8 @@ def _alter(connection: Connection, function: str, table: str, patience: float) -
             try:
                 return connection.execute(text(f"select {function}(:name ::regclass)"), {"name": table}).scalar()
             except OperationalError as error:
+                if not isinstance(error.orig, errors.LockNotAvailable | errors.DeadlockDetected):
+                    raise
                 if time.monotonic() > deadline:
                     raise Unavailable(
                         f"migrating: {table} was written to without a pause for {patience:g} s; is a"

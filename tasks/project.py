@@ -85,10 +85,10 @@ def _record_failure(project_id: str, tools: Tools, turn: Turn, error: Exception,
     """A server that does not answer, or a schema in the middle of its migration, says nothing about the project,
     and does not count towards parking it.
     """
-    if isinstance(error, Unavailable | SchemaError) and not last_try:
+    excused = isinstance(error, Unavailable | SchemaError)
+    if excused and not last_try:
         ledger.excuse(tools.connection, project_id)
     else:
-        excused = isinstance(error, Unavailable | SchemaError)
         ledger.fail(tools.connection, project_id, turn, _said(error), excused=excused)
 
 

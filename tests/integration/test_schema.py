@@ -276,6 +276,17 @@ def test_a_table_that_comes_later_is_watched_by_the_next_migration(empty: str, a
     assert logged.fetchall() == [("onto_goals", "D", 1)]
 
 
+def test_triggers_are_not_taken_off_in_the_middle_of_a_migration(empty: str, adopted: Connection) -> None:
+    migrate(empty)
+    adopted.execute("select pg_advisory_lock(%s)", [_LOCK])
+
+    with pytest.raises(Unavailable, match=r"somebody else held a lock for 0\.02 s"):
+        stop_watching(empty, lock_seconds=0.02)
+
+    adopted.execute("update onto_tasks set title = title || '!'")
+    assert adopted.execute("select count(*) from fw_changes").fetchall() == [(1,)]
+
+
 def test_triggers_are_taken_off_and_put_on_again(empty: str, adopted: Connection) -> None:
     migrate(empty)
     stop_watching(empty)
