@@ -11,6 +11,7 @@ Everything else in this package is for whoever builds bundles. It opens no conne
 library only; tiktoken is loaded when something is counted.
 """
 
+from foreword.answers import Answered, answered
 from foreword.errors import (
     BadBudget,
     BadInput,
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "TRUSTED",
+    "Answered",
     "AsyncReader",
     "BadBudget",
     "BadInput",
@@ -40,6 +42,7 @@ __all__ = [
     "Stamp",
     "UnknownEntity",
     "UnknownProject",
+    "answered",
     "token",
     "token_async",
 ]

@@ -1,6 +1,6 @@
-"""Which entities are overdue, due, blocked, unblocking: computed once, for bundles and briefs alike.
+"""Which entities are overdue, due, blocked, idle, ready: computed once, for bundles and briefs alike.
 
-Pure functions of rows, waiting relations and the as-of date. "Open" is everything that is not in a finished
+Pure functions of rows, relations and the as-of date. "Open" is everything that is not in a finished
 state of its kind; a state nobody knows counts as open. Source of the rules: specification of the brief,
 "What counts as what".
 """
@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from foreword.dates import LocalDate
+from foreword.derive import Work
 from foreword.kinds import Kind, Registry
 from foreword.rows import Row
 
 SOON_DAYS = 7
+
+STALE_DAYS = 7
+"""Days without a touch from which work in progress counts as stale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,25 +26,43 @@ class Buckets:
 
     Attributes:
         open: every entity that is not finished; what has no state never is.
-        overdue: open, the local date of its due column before the as-of date.
+        overdue: open, the local date of its due column before the as-of date: for a goal, that it is behind, for
+            a milestone, that it is missed.
         today: open, due on the as-of date, or a task starting then and not overdue.
         soon: open, due within the seven days after, or a task starting then.
+        at_risk: open goals and milestones due on the as-of date or within the seven days after.
         blocked: open tasks in state blocked, or waiting for an open task.
-        in_progress: open tasks in state in_progress.
+        ready: open tasks that are not blocked and have a due date.
+        in_progress: open tasks in state in_progress. ``stale``: those untouched for seven days.
         unblocking: open tasks that are the last thing some open task waits for.
+        idle: open goals that no task or plan is linked to. ``measured``: those with tasks that count.
+        upcoming: open milestones due on the as-of date or later.
+        happened: what has a date on which it came about, of the kinds whose counts name it: decisions.
         changed: entities touched on the as-of date or the day before.
-        waits_for: for each open entity, the open entities it waits for, sorted.
+        needed: open entities that open ones wait for.
+        waits_for, needed_by: for each open entity, the open entities it waits for, and that wait for it, sorted.
+        due: the local due date of each open entity that has one and can be late.
     """
 
     open: frozenset[str]
     overdue: frozenset[str]
     today: frozenset[str]
     soon: frozenset[str]
+    at_risk: frozenset[str]
     blocked: frozenset[str]
+    ready: frozenset[str]
     in_progress: frozenset[str]
+    stale: frozenset[str]
     unblocking: frozenset[str]
+    idle: frozenset[str]
+    measured: frozenset[str]
+    upcoming: frozenset[str]
+    happened: frozenset[str]
     changed: frozenset[str]
+    needed: frozenset[str]
     waits_for: Mapping[str, tuple[str, ...]]
+    needed_by: Mapping[str, tuple[str, ...]]
+    due: Mapping[str, str]
 
     def of(self, name: str) -> frozenset[str]:
         """The set called ``name``."""
@@ -51,58 +73,95 @@ class Buckets:
 def buckets(
     entities: Mapping[str, Sequence[Row]],
     waits: Iterable[tuple[str, str]],
+    work: Work,
     *,
     as_of: date,
     local_date: LocalDate,
     kinds: Registry,
 ) -> Buckets:
     """Sort live entities into buckets as of a local date. ``waits`` holds (who waits, for whom)."""
-    open_ids: list[str] = []
-    tasks: set[str] = set()
-    dated: dict[str, set[str]] = {"overdue": set(), "today": set(), "soon": set()}
-    changed: set[str] = set()
-    blocked: set[str] = set()
-    in_progress: set[str] = set()
     horizon = _Horizon.of(as_of)
+    live = {kind.name: _open_rows(kind, entities.get(kind.name, ())) for kind in kinds.entities}
+    dated: dict[str, set[str]] = {"overdue": set(), "today": set(), "soon": set()}
+    due: dict[str, str] = {}
+    changed: set[str] = set()
     for kind in kinds.entities:
-        rows = entities.get(kind.name, ())
-        _touched(kind, rows, horizon, local_date, changed)
-        live = _open_rows(kind, rows)
-        open_ids += [row[0] for row in live]
-        _date(kind, live, horizon, local_date, dated)
-        at = kind.at.get("state_key")
-        if kind.name == "task" and at is not None:
-            tasks = {row[0] for row in live}
-            blocked = {row[0] for row in live if row[at] == "blocked"}
-            in_progress = {row[0] for row in live if row[at] == "in_progress"}
-    everyone = frozenset(open_ids)
-    waiting = _waiting(waits, everyone)
-    blocked |= {who for who, whom in waiting.items() if who in tasks and not tasks.isdisjoint(whom)}
+        _touched(kind, entities.get(kind.name, ()), horizon, local_date, changed)
+        _date(kind, live[kind.name], horizon, local_date, dated, due)
+    opened = {name: {row[0] for row in rows} for name, rows in live.items()}
+    tasks, goals, milestones = (opened.get(name, set()) for name in ("task", "goal", "milestone"))
+    everyone = frozenset().union(*opened.values())
+    waits_for = _waiting(waits, everyone)
+    blocked, in_progress, stale = _states(kinds, live.get("task", ()), horizon, local_date)
+    blocked |= {who for who, whom in waits_for.items() if who in tasks and not tasks.isdisjoint(whom)}
     return Buckets(
         open=everyone,
         overdue=frozenset(dated["overdue"]),
         today=frozenset(dated["today"]),
         soon=frozenset(dated["soon"]),
+        at_risk=frozenset((goals | milestones) & (dated["today"] | dated["soon"])),
         blocked=frozenset(blocked),
+        ready=frozenset((tasks & due.keys()) - blocked),
         in_progress=frozenset(in_progress),
-        unblocking=_unblocking(waiting, tasks),
+        stale=frozenset(stale),
+        unblocking=_unblocking(waits_for, tasks),
+        idle=frozenset(goals - work.served),
+        measured=frozenset(goals & work.tasks.keys()),
+        upcoming=frozenset(i for i in milestones & due.keys() if due[i] >= horizon.today),
+        happened=_happened(kinds, entities, local_date),
         changed=frozenset(changed),
-        waits_for={who: tuple(sorted(whom)) for who, whom in waiting.items()},
+        needed=frozenset().union(*waits_for.values()),
+        waits_for={who: tuple(sorted(whom)) for who, whom in waits_for.items()},
+        needed_by=_turned(waits_for),
+        due=due,
     )
+
+
+def _states(
+    kinds: Registry, tasks: Sequence[Row], horizon: "_Horizon", local_date: LocalDate
+) -> tuple[set[str], set[str], set[str]]:
+    """Open tasks in state blocked; in progress; in progress and stale."""
+    kind = kinds.by_name.get("task")
+    if kind is None or "state_key" not in kind.at:
+        return set(), set(), set()
+    at, touched = kind.at["state_key"], kind.at[kind.touched]
+    in_progress = [row for row in tasks if row[at] == "in_progress"]
+    stale = {row[0] for row in in_progress if (local_date(row[touched]) or horizon.today) <= horizon.stale}
+    return {row[0] for row in tasks if row[at] == "blocked"}, {row[0] for row in in_progress}, stale
+
+
+def _happened(kinds: Registry, entities: Mapping[str, Sequence[Row]], local_date: LocalDate) -> frozenset[str]:
+    """Entities of the kinds that count those that came about, where they have a date for it."""
+    return frozenset(
+        row[0]
+        for kind in kinds.entities
+        if any(bucket == "happened" for bucket, _ in kind.tally)
+        for row in entities.get(kind.name, ())
+        if row[kind.at[kind.happened]] is not None and local_date(row[kind.at[kind.happened]]) is not None
+    )
+
+
+def _turned(waits_for: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+    needed_by: dict[str, list[str]] = {}
+    for who in sorted(waits_for):
+        for whom in waits_for[who]:
+            needed_by.setdefault(whom, []).append(who)
+    return {whom: tuple(who) for whom, who in needed_by.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Horizon:
     """ISO dates compare as text, so the boundaries are text."""
 
+    stale: str
     yesterday: str
     today: str
     last: str
 
     @classmethod
     def of(cls, as_of: date) -> "_Horizon":
-        back, ahead = _shifted(as_of, -1), _shifted(as_of, SOON_DAYS)
-        return cls(back.isoformat(), as_of.isoformat(), ahead.isoformat())
+        days = (-STALE_DAYS, -1, 0, SOON_DAYS)
+        return cls(*(_shifted(as_of, day).isoformat() for day in days))
 
 
 def _shifted(day: date, days: int) -> date:
@@ -136,9 +195,14 @@ def _touched(kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: Loc
 
 
 def _date(
-    kind: Kind, rows: Sequence[Row], horizon: _Horizon, local_date: LocalDate, dated: dict[str, set[str]]
+    kind: Kind,
+    rows: Sequence[Row],
+    horizon: _Horizon,
+    local_date: LocalDate,
+    dated: dict[str, set[str]],
+    due_days: dict[str, str],
 ) -> None:
-    """Put open rows that are late, due or starting into their buckets."""
+    """Put open rows that are late, due or starting into their buckets, and note when they are due."""
     due_at, start_at, state_at = (kind.at.get(name) for name in (kind.due, "start_at", "state_key"))
     if due_at is None:
         return
@@ -149,6 +213,8 @@ def _date(
             continue
         due = local_date(row[due_at])
         start = local_date(row[start_at]) if start_at is not None else None
+        if due is not None:
+            due_days[row[0]] = due
         bucket = _bucket(due, start, horizon)
         if bucket:
             dated[bucket].add(row[0])

@@ -39,7 +39,7 @@ class Content:
 def render(draft: Draft, handles: Mapping[str, str], count: Counter) -> Content:
     """Write a draft out. ``handles`` must hold every id of ``draft.named``."""
     lights = lights_of(draft)
-    data = {
+    data: dict[str, Any] = {
         "project_id": draft.rows.project_id,
         "as_of": draft.as_of.isoformat(),
         "zone": draft.zone.key,
@@ -55,6 +55,10 @@ def render(draft: Draft, handles: Mapping[str, str], count: Counter) -> Content:
         "handles": {i: handles[i] for i in sorted(draft.by_id)},
     }
     written = page(draft, lights, handles, count)
+    data["answers"] = [
+        {"question": asked.name, "asks": asked.words, "facts": asked.size, "at": written.answers[asked.name]}
+        for asked in written.questions
+    ]
     return Content(
         data=data,
         lines=written.lines,

@@ -12,7 +12,7 @@ from typing import Any
 from foreword import keys
 from foreword.bundle import Content
 from foreword.changes import Difference, Facts, facts_of
-from foreword.lines import Fitted, Line, fit
+from foreword.lines import Fitted, Line, fit, printed
 from foreword.stamp import Stamp
 
 Dumps = Callable[[Any], bytes]
@@ -92,9 +92,20 @@ def decode_line(raw: bytes | str | None) -> str:
 
 def decode_lines(raw: bytes | str | None, budget: int) -> Fitted | None:
     """The text at another budget, from lines counted when the bundle was built."""
+    found = _counted(raw)
+    return None if found is None else fit(*found, budget)
+
+
+def decode_printed(raw: bytes | str | None, *budgets: int) -> list[list[Line]] | None:
+    """The lines that are printed at each of the budgets, in the order of the text."""
+    found = _counted(raw)
+    return None if found is None else [printed(*found, budget) for budget in budgets]
+
+
+def _counted(raw: bytes | str | None) -> tuple[list[Line], int] | None:
     match _loads(raw):
         case [int(always), [*lines]] if all(map(_is_line, lines)):
-            return fit([Line(*line) for line in lines], always, budget)
+            return [Line(*line) for line in lines], always
     return None
 
 

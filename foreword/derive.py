@@ -1,11 +1,13 @@
 """Fields that edges give an entity: whom it is linked to, what it waits for, how far it is.
 
-Computed for the few entities that are shown, from the live edges of the whole project. A kind names the rules
+What counts towards a goal or a plan is found once for the whole project (``work_of``), because bundles and briefs
+ask for it of every goal; the other fields are computed for the few entities that are shown. A kind names the rules
 it wants (``Kind.derived``); this table is all there is.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from foreword.edges import waits
 from foreword.graph import Graph
@@ -21,6 +23,7 @@ class Neighbourhood(NamedTuple):
         tasks: the tasks that count towards its progress (goals, plans).
         done: those of them that are finished.
         open_waits: of ``waits_for``, those still open while it is open itself.
+        needed_by: the number of open entities that wait for it while it is open itself.
     """
 
     links: Mapping[str, set[str]]
@@ -29,6 +32,7 @@ class Neighbourhood(NamedTuple):
     tasks: set[str]
     done: set[str]
     open_waits: tuple[str, ...]
+    needed_by: int = 0
 
 
 Value = int | list[str] | None
@@ -49,21 +53,79 @@ def derived(kind: Kind, near: Neighbourhood) -> dict[str, Value]:
     return {field.name: RULES[field.rule](near, field.kind) for field in kind.derived}
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What works towards the goals and plans of a project.
+
+    Attributes:
+        tasks: by goal or plan, the tasks that count towards its progress: a plan's own; a goal's those that
+        support
+            it or that it has, and its plans' tasks. Without an entry there are none.
+        served: the goals that any task or plan is linked to, whatever the relation.
+    """
+
+    tasks: Mapping[str, set[str]]
+    served: frozenset[str]
+
+
+def work_of(graph: Graph) -> Work:
+    """Who works towards what. Looks at the edges between the kinds in question only."""
+    kind_of = graph.kind_of
+    tasks: dict[str, set[str]] = {}
+    served: set[str] = set()
+    for _, plan, task in _between(graph, "plan", "task", {"has_task"}):
+        if kind_of[task] == "task":
+            tasks.setdefault(plan, set()).add(task)
+    for rel, one, other in _between(graph, "goal", "task"):
+        goal, task = (one, other) if kind_of[one] == "goal" else (other, one)
+        served.add(goal)
+        if rel in {"supports_goal", "has_task"}:
+            tasks.setdefault(goal, set()).add(task)
+    for rel, one, other in _between(graph, "goal", "plan"):
+        goal, plan = (one, other) if kind_of[one] == "goal" else (other, one)
+        served.add(goal)
+        if rel in {"supports_goal", "has_plan"} and plan in tasks:
+            tasks.setdefault(goal, set()).update(tasks[plan])
+    return Work(tasks=tasks, served=frozenset(served))
+
+
+def _between(
+    graph: Graph, kind: str, other: str, relations: Collection[str] | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """The edges between two kinds, of ``relations`` or of any."""
+    for (rel, *kinds), keys in graph.groups.items():
+        if {kind, other} == {*kinds} and (relations is None or rel in relations):
+            yield from keys
+
+
+class Waiting(Protocol):
+    """Who waits for whom among what is open (``foreword.buckets.Buckets``)."""
+
+    @property
+    def waits_for(self) -> Mapping[str, tuple[str, ...]]:
+        """By who waits, for whom."""
+
+    @property
+    def needed_by(self) -> Mapping[str, tuple[str, ...]]:
+        """By who is waited for, who waits."""
+
+
 class Surroundings:
-    """Neighbourhoods of the entities shown, gathered in two passes over the live edges."""
+    """Neighbourhoods of the entities shown, gathered in one pass over the live edges."""
 
     def __init__(
         self,
         graph: Graph,
         shown: Iterable[str],
         done: frozenset[str],
-        open_waits: Mapping[str, tuple[str, ...]],
+        work: Work,
+        waiting: Waiting,
     ) -> None:
-        """``done`` holds the finished tasks; ``open_waits`` is ``Buckets.waits_for``."""
+        """``done`` holds the finished tasks."""
         self._graph = graph
         self._done = done
-        self._open_waits = open_waits
-        shown = set(shown)
+        self._work = work
+        self._open = waiting
         near: dict[str, list[tuple[str, str]]] = {i: [] for i in shown}
         relations = [key for key in graph.edges if key[1] in near or key[2] in near]
         for rel, src, dst in relations:
@@ -77,20 +139,6 @@ class Surroundings:
         for who, whom in waits(relations):
             self._waits_for.setdefault(who, set()).add(whom)
             self._waiting.setdefault(whom, set()).add(who)
-        self._plan_tasks = self._tasks_of_plans()
-
-    def _tasks_of_plans(self) -> dict[str, set[str]]:
-        """Tasks of the plans that goals shown are linked to, and of the plans shown."""
-        kind_of = self._graph.kind_of
-        plans = {i for i in self._near if kind_of[i] == "plan"}
-        for entity, links in self._near.items():
-            if kind_of[entity] == "goal":
-                plans.update(other for rel, other in links if kind_of[other] == "plan")
-        tasks: dict[str, set[str]] = {plan: set() for plan in plans}
-        for _, src, dst in [key for key in self._graph.edges if key[0] == "has_task"]:
-            if src in tasks and kind_of[dst] == "task":
-                tasks[src].add(dst)
-        return tasks
 
     def of(self, entity: str) -> Neighbourhood:
         """The neighbourhood of an entity shown."""
@@ -98,27 +146,16 @@ class Surroundings:
         links: dict[str, set[str]] = {}
         for _, other in self._near[entity]:
             links.setdefault(kind_of[other], set()).add(other)
-        tasks = self._progress_tasks(entity)
+        tasks = self._work.tasks.get(entity, _NONE)
         return Neighbourhood(
             links=links,
-            waits_for=self._waits_for.get(entity, set()),
-            waiting=self._waiting.get(entity, set()),
+            waits_for=self._waits_for.get(entity, _NONE),
+            waiting=self._waiting.get(entity, _NONE),
             tasks=tasks,
             done=tasks & self._done,
-            open_waits=self._open_waits.get(entity, ()),
+            open_waits=self._open.waits_for.get(entity, ()),
+            needed_by=len(self._open.needed_by.get(entity, ())),
         )
 
-    def _progress_tasks(self, entity: str) -> set[str]:
-        """A plan's own tasks; a goal's: those that support it or that it has, and its plans' tasks."""
-        kind_of = self._graph.kind_of
-        if kind_of[entity] == "plan":
-            return self._plan_tasks[entity]
-        if kind_of[entity] != "goal":
-            return set()
-        tasks: set[str] = set()
-        for rel, other in self._near[entity]:
-            if kind_of[other] == "task" and rel in {"supports_goal", "has_task"}:
-                tasks.add(other)
-            elif kind_of[other] == "plan" and rel in {"supports_goal", "has_plan"}:
-                tasks |= self._plan_tasks[other]
-        return tasks
+
+_NONE: set[str] = set()

@@ -4,20 +4,29 @@ A draft names entities by id only; handles are looked up or drawn by the caller 
 writes it out. The same rows in any order give the same draft.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import chain, zip_longest
+from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from foreword.buckets import Buckets, buckets
 from foreword.dates import LocalDate, local_dates, next_midnight
-from foreword.derive import Neighbourhood, Surroundings
-from foreword.edges import waits
+from foreword.derive import Neighbourhood, Surroundings, Work, work_of
+from foreword.edges import WAITING, waits
 from foreword.graph import Graph, Ranked, Snapshot, best, coverage, graph_of, snapshot
-from foreword.kinds import KINDS, Kind, Registry
+from foreword.kinds import BEST, HAPPENED, KINDS, LATEST, Kind, Registry
 from foreword.light import MOST_HANDLES
+from foreword.questions import Asked, Standing, asked, candidates
 from foreword.rows import ProjectRows, Row
 from foreword.scoring import ranked, slice_of
+from foreword.selection import VIEW_LINES, VIEW_WORTH, general_order
+
+ENTITIES = 200
+"""Entities of which there may be a line, if the project has as many: more lines than LARGEST_BUDGET holds."""
 
 RECENT = 10
 """Recently changed entities listed; all are counted."""
@@ -29,10 +38,15 @@ class Draft:
 
     Attributes:
         rows, kinds, as_of, zone: what it was drawn from.
-        graph, buckets, coverage, snapshot: the project's structure.
+        graph, buckets, work, coverage, snapshot: the project's structure.
         slices: ids of the entities shown, by kind, best first.
         recent: ids of the entities changed last, latest first.
-        scores: of every entity in the slices.
+        scores: of every entity of which there may be a line.
+        questions: what people ask, and the facts that answer it.
+        views: what seeing an entity's line is worth to who asks what nobody listed: the best and the latest of
+            each kind. ``view``: ids of more entities, in the order in which their lines are admitted after all
+            else.
+        sizes: by kind, of the buckets that its counts name. ``states``: by kind, how many are in each state.
         by_id: kind and light row of everything shown or named, the project's own included.
         near: the neighbourhoods of everything shown.
         context_document: the id of the project's context document, if any.
@@ -44,11 +58,17 @@ class Draft:
     zone: ZoneInfo
     graph: Graph
     buckets: Buckets
+    work: Work
     coverage: Mapping[str, Mapping[str, int]]
     snapshot: Snapshot
     slices: Mapping[str, Sequence[str]]
     recent: Sequence[str]
     scores: Mapping[str, int]
+    questions: Sequence[Asked]
+    views: Mapping[str, float]
+    view: Sequence[str]
+    sizes: Mapping[str, Mapping[str, int]]
+    states: Mapping[str, Mapping[str, int]]
     by_id: Mapping[str, tuple[Kind, Row]]
     near: Mapping[str, Neighbourhood]
     context_document: str | None
@@ -87,20 +107,28 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
     """Decide what a project's bundle shows as of a local date."""
     graph = graph_of(rows, kinds)
     rows = _once(rows, graph, kinds)
+    work = work_of(graph)
     found = buckets(
         rows.entities,
-        waits(graph.edges),
+        waits(key for (rel, *_), keys in graph.groups.items() if rel in WAITING for key in keys),
+        work,
         as_of=as_of,
         local_date=local_dates(zone),
         kinds=kinds,
     )
     ranks = {kind.name: ranked(kind, rows.entities.get(kind.name, ()), found) for kind in kinds.entities}
-    slices = {kind.name: slice_of(kind, ranks[kind.name], graph.direct) for kind in kinds.entities}
+    view = {kind.name: slice_of(kind, ranks[kind.name], graph.direct, ENTITIES) for kind in kinds.entities}
+    slices = {kind.name: view[kind.name][: kind.shown] for kind in kinds.entities}
     snap = snapshot(rows.project_id, graph, ranks.values())
     recent = _recent(found.changed, ranks)
     context_document = _context_document(graph, rows.project_id)
-    shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]}
-    near = _neighbourhoods(rows, graph, found, shown, kinds)
+    scores = {entity[2]: entity[0] for group in ranks.values() for entity in group}
+    questions = asked(Standing(rows, graph, found, kinds, scores.__getitem__))
+    views = _views(kinds, rows, ranks, view, found)
+    order = general_order(view, scores)
+    lines = _enough(candidates(questions, graph) | views.keys(), order)
+    shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]} | lines
+    near = _neighbourhoods(rows, graph, found, work, shown, kinds)
     mentioned = {i for entity, n in near.items() for i in mentions(kinds.by_name[graph.kind_of[entity]], n)}
     wanted = shown | mentioned | set(recent)
     if context_document is not None:
@@ -113,11 +141,17 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         zone=zone,
         graph=graph,
         buckets=found,
+        work=work,
         coverage=coverage(rows, graph, kinds),
         snapshot=snap,
         slices=slices,
         recent=recent,
-        scores=_scores(ranks, slices),
+        scores={entity: scores[entity] for entity in shown},
+        questions=questions,
+        views=views,
+        view=[entity for entity in order if entity in lines],
+        sizes=_sizes(kinds, graph, found),
+        states=_states(kinds, rows),
         by_id=by_id,
         near=near,
         context_document=context_document,
@@ -148,9 +182,57 @@ def _once(rows: ProjectRows, graph: Graph, kinds: Registry) -> ProjectRows:
     return replace(rows, entities=once)
 
 
-def _scores(ranks: Mapping[str, Sequence[Ranked]], slices: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    shown = {entity for group in slices.values() for entity in group}
-    return {entity[2]: entity[0] for group in ranks.values() for entity in group if entity[2] in shown}
+def _enough(entities: AbstractSet[str], order: Sequence[str]) -> set[str]:
+    """``entities``, and the first of ``order`` until there are ENTITIES."""
+    more = [entity for entity in order if entity not in entities]
+    return {*entities, *more[: max(ENTITIES - len(entities), 0)]}
+
+
+def _sizes(kinds: Registry, graph: Graph, found: Buckets) -> dict[str, dict[str, int]]:
+    kind_of = graph.kind_of.__getitem__
+    buckets = dict.fromkeys(bucket for kind in kinds.entities for bucket, _ in kind.tally)
+    counted = {bucket: Counter(map(kind_of, found.of(bucket))) for bucket in buckets}
+    return {kind.name: {bucket: counted[bucket][kind.name] for bucket, _ in kind.tally} for kind in kinds.entities}
+
+
+def _states(kinds: Registry, rows: ProjectRows) -> dict[str, dict[str, int]]:
+    return {
+        kind.name: Counter(filter(None, map(itemgetter(at), rows.entities.get(kind.name, ()))))
+        for kind in kinds.entities
+        if (at := kind.at.get("state_key")) is not None
+    }
+
+
+def _views(
+    kinds: Registry,
+    rows: ProjectRows,
+    ranks: Mapping[str, Sequence[Ranked]],
+    view: Mapping[str, Sequence[str]],
+    found: Buckets,
+) -> dict[str, float]:
+    """What an entity's line is worth to who asks what nobody listed: the first few of each of the views that
+    its kind declares, the first of every view before the second of any, the latest before the best: of long lists
+    people ask for the end. A view's own size is one of its facts.
+    """
+    declared = [(order, kind) for kind in kinds.entities for order in kind.views]
+    lists = [
+        view[kind.name][:VIEW_LINES] if order == BEST else _first_of(order, kind, rows, ranks[kind.name], found)
+        for order, kind in sorted(declared, key=lambda view: view[0] not in {LATEST, HAPPENED})
+    ]
+    inward = chain.from_iterable(zip_longest(*lists))
+    return {entity: VIEW_WORTH / (VIEW_LINES + 1) for entity in inward if entity is not None}
+
+
+def _first_of(order: str, kind: Kind, rows: ProjectRows, entities: Sequence[Ranked], found: Buckets) -> list[str]:
+    """The first few entities of a view."""
+    if order == HAPPENED:
+        at = kind.at[kind.happened]
+        dated = [row for row in rows.entities.get(kind.name, ()) if row[at] is not None]
+        entities = [(0, row[at], row[0], "") for row in dated if row[at][:1].isdigit()]  # infinity is no date
+    elif order != LATEST:
+        bucket = found.of(order)
+        entities = [entity for entity in entities if entity[2] in bucket]
+    return [entity[2] for entity in best(entities, VIEW_LINES)]
 
 
 def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> list[str]:
@@ -172,9 +254,9 @@ def _context_document(graph: Graph, root: str) -> str | None:
 
 
 def _neighbourhoods(
-    rows: ProjectRows, graph: Graph, found: Buckets, shown: set[str], kinds: Registry
+    rows: ProjectRows, graph: Graph, found: Buckets, work: Work, shown: set[str], kinds: Registry
 ) -> dict[str, Neighbourhood]:
-    around = Surroundings(graph, shown, done_tasks(rows, kinds), found.waits_for)
+    around = Surroundings(graph, shown, done_tasks(rows, kinds), work, found)
     return {entity: around.of(entity) for entity in shown}
 
 

@@ -15,7 +15,8 @@ WAITS_IF_DST = "blocks"
 WAITS_IF_SRC = "requires"
 """src requires dst: src waits for dst."""
 
-_WAITING = frozenset({WAITS_IF_DST, WAITS_IF_SRC})
+WAITING = frozenset({WAITS_IF_DST, WAITS_IF_SRC})
+"""The canonical relations by which one waits for another."""
 
 # spelling: (the relation it stands for, whether its ends change places)
 _ALIASES: dict[str, tuple[str, bool]] = {
@@ -73,5 +74,5 @@ def turning(rel: str, src_kind: str, dst_kind: str) -> tuple[str, int]:
 
 def waits(canonical_edges: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
     """(who waits, for whom) for every canonical edge that says so."""
-    telling = [key for key in canonical_edges if key[0] in _WAITING]
+    telling = [key for key in canonical_edges if key[0] in WAITING]
     return [(dst, src) if rel == WAITS_IF_DST else (src, dst) for rel, src, dst in telling]

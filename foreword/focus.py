@@ -14,12 +14,13 @@ from foreword.draft import Draft, done_tasks, in_order_of_creation, mentions, ro
 from foreword.errors import UnknownEntity
 from foreword.graph import Graph, best
 from foreword.kinds import PROJECT, Kind
-from foreword.light import FREE_TEXT, Record, after_label, full_record, label
+from foreword.light import FREE_TEXT, Record, full_record, label, parts_of
 from foreword.lines import Line
-from foreword.page import AFTER_TOKENS, Writer
 from foreword.rows import Row
 from foreword.scoring import ranked
+from foreword.sheets import said_of
 from foreword.tokens import Counter
+from foreword.writer import Writer
 
 MOST_OF_A_RELATION = 12
 """Relationships of one relation and direction listed; all are counted."""
@@ -70,7 +71,7 @@ def select_focus(base: Draft, entity: str) -> FocusDraft:
     ]
     linked = [rank[2] for rank in best(scores, MOST_LINKED)]
     shown = {entity, *linked}
-    surroundings = Surroundings(graph, shown, done_tasks(rows, kinds), base.buckets.waits_for)
+    surroundings = Surroundings(graph, shown, done_tasks(rows, kinds), base.work, base.buckets)
     near = {i: surroundings.of(i) for i in shown}
     wanted = shown | {other for *_, other in _listed(relations)}
     wanted |= {i for each, n in near.items() for i in mentions(kinds.by_name[graph.kind_of[each]], n)}
@@ -184,11 +185,9 @@ def _entity_line(
     write: Writer,
 ) -> Line:
     kind, light = draft.by_id[entity][0], lights[entity]
-    direct = entity in draft.base.graph.direct
-    near = draft.near[entity]
-    after = write.widest(
-        lambda width: after_label(kind, light, near, handles, direct=direct, width=width), AFTER_TOKENS
-    )
+    said = said_of(draft.base, entity, draft.near[entity])
+    parts = write.parts(lambda width: parts_of(kind, light, said, handles, width))
+    after = "".join(part.text for part, _ in parts)
     return write.named(place, f"{kind.name} {handles[entity]} ", label(kind, light), after)
 
 

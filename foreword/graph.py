@@ -20,6 +20,8 @@ MAX_NODES = 60
 MAX_EDGES = 80
 MAX_NODES_OF_A_KIND = 10
 
+Triple = tuple[str, str, str]
+
 Ranked = tuple[int, str, str, str]
 """(score, touched, id, kind) of an entity."""
 
@@ -35,6 +37,9 @@ class Graph:
         reachable: entities within two steps of the project.
         linked: entities with any live edge.
         around: the keys of the edges that touch a direct entity.
+        groups: the keys of the edges by (relation, kind of one end, kind of the other), in either order of the
+        ends:
+            a project has a few dozen such groups, and most rules look at a few of them.
         dangling, foreign, duplicate, loops: edges left out, by reason.
     """
 
@@ -44,6 +49,7 @@ class Graph:
     reachable: frozenset[str]
     linked: frozenset[str]
     around: Sequence[tuple[str, str, str]]
+    groups: Mapping[Triple, Sequence[tuple[str, str, str]]]
     dangling: int
     foreign: int
     duplicate: int
@@ -53,9 +59,9 @@ class Graph:
 def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
     """Index a project's rows and edges in one pass each."""
     kind_of = _kinds_by_id(rows, kinds)
-    edges, dangling, foreign, duplicate, loops = _live_edges(rows, kind_of)
+    edges, groups, dangling, foreign, duplicate, loops = _live_edges(rows, kind_of)
     root = rows.project_id
-    direct = _ends([key for key in edges if key[1] == root or key[2] == root]) - {root}
+    direct = _ends([key for triple, keys in groups.items() if PROJECT in triple[1:] for key in keys]) - {root}
     around = [key for key in edges if key[1] in direct or key[2] in direct]
     return Graph(
         kind_of=kind_of,
@@ -64,6 +70,7 @@ def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
         reachable=_ends(around) - {root},
         linked=_ends(edges) - {root},
         around=around,
+        groups=groups,
         dangling=dangling,
         foreign=foreign,
         duplicate=duplicate,
@@ -91,12 +98,13 @@ def _kinds_by_id(rows: ProjectRows, kinds: Registry) -> dict[str, str]:
 
 def _live_edges(
     rows: ProjectRows, kind_of: Mapping[str, str]
-) -> tuple[dict[tuple[str, str, str], Edge], int, int, int, int]:
+) -> tuple[dict[tuple[str, str, str], Edge], dict[Triple, list[tuple[str, str, str]]], int, int, int, int]:
     """The hottest loop of a build: one turn per stored edge."""
     edges: dict[tuple[str, str, str], Edge] = {}
     dangling = foreign = duplicate = loops = 0
     kind = kind_of.get
-    decided: dict[tuple[str, str, str], tuple[str, int]] = {}
+    decided: dict[Triple, tuple[str, int, list[tuple[str, str, str]]]] = {}
+    groups: dict[Triple, list[tuple[str, str, str]]] = {}
     elsewhere = rows.elsewhere
     for edge in rows.edges:
         src, dst = edge[1], edge[3]
@@ -112,16 +120,22 @@ def _live_edges(
             continue
         triple = (edge[5], src_kind, dst_kind)
         # A project has a few dozen such triples: deciding once each saves most of the work.
-        name, turn = decided.get(triple) or decided.setdefault(triple, turning(*triple))
+        found = decided.get(triple)
+        if found is None:
+            name, turn = turning(*triple)
+            found = decided[triple] = name, turn, groups.setdefault((name, src_kind, dst_kind), [])
+        name, turn, group = found
         if turn == 1 or (turn == 2 and src > dst):
             src, dst = dst, src
         key = (name, src, dst)
         known = edges.setdefault(key, edge)
-        if known is not edge:
+        if known is edge:
+            group.append(key)
+        else:
             duplicate += 1
             if edge[0] < known[0]:
                 edges[key] = edge
-    return edges, dangling, foreign, duplicate, loops
+    return edges, groups, dangling, foreign, duplicate, loops
 
 
 def unresolved_ends(rows: ProjectRows, kinds: Registry) -> frozenset[str]:

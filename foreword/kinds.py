@@ -19,6 +19,9 @@ FINISHED = frozenset(
 )
 """States in which nothing more is to be done, for every kind. Unknown states count as open."""
 
+BEST, LATEST, HAPPENED = "best", "latest", "happened"
+"""Views of a kind: the best scored, the latest touched where all score alike, those that came about last."""
+
 LONGEST_LABEL = 200
 """Characters of a title that travel. Longer ones exist in production and are cut like any text."""
 
@@ -90,16 +93,20 @@ class Kind:
         label: the column that names an entity.
         columns: its own columns; the common ones are added (``columns_of``).
         light, derived: the light record's fields, in order, after ``id``.
-        line: how its line reads after handle and title: (format, field), skipped where the field is empty.
+        line: how its line reads after handle and title: (format, field), skipped where the field is empty. What
+            every kind's line can say (that it is blocked, waits, changed) is ``foreword.light``'s.
         always: included by project_id alone, linked or not.
         shown: entities of this kind in the bundle's slices at most.
         due: the column that can be late, if any; ``due_except``: open states for which it is not.
+        happened: the column that says when it came about: a decision made, a task done. One asks for the latest.
         finished: states of this kind alone that end it, beside FINISHED.
         touched: the column that says when it last changed; kinds without updated_at name another.
         deletable: the table has deleted_at.
         volatility: where its section stands in the text: what rarely changes comes first (0), so that a prompt
             cache keeps the beginning.
-        tally: the buckets counted in its section's heading, as (bucket, how it reads).
+        tally: the buckets whose sizes are always said, as (bucket, how it reads).
+        views: what the general view shows of it, beside what answers the catalogue: BEST, LATEST, HAPPENED, or the
+            best of a bucket.
         at: the position of each light field in a row; ``id`` is at 0. Derived.
     """
 
@@ -117,11 +124,13 @@ class Kind:
     score: Score = Score()
     due: str = ""
     due_except: frozenset[str] = frozenset()
+    happened: str = ""
     finished: frozenset[str] = frozenset()
     touched: str = "updated_at"
     deletable: bool = True
     volatility: int = 50
     tally: tuple[tuple[str, str], ...] = ()
+    views: tuple[str, ...] = (BEST,)
     at: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +152,8 @@ class Kind:
         weights = {"priority": self.score.priority, "probability": self.score.probability}
         weighty = {name for name, weight in weights.items() if weight}
         return frozenset(
-            {"state_key", "start_at", self.due, self.touched, *self.score.by, *weighty} & self.at.keys()
+            {"state_key", "start_at", self.due, self.happened, self.touched, *self.score.by, *weighty}
+            & self.at.keys()
         )
 
     def is_finished(self, state: str | None) -> bool:
@@ -186,11 +196,11 @@ def _short(name: str) -> Field:
 
 
 _OPEN = (("open", "open"),)
-_DATED = (*_OPEN, ("overdue", "overdue"), ("today", "due today"), ("soon", "due in 7 days"))
 _DUE = {"overdue": 40, "today": 35, "soon": 25}
 
 _PROJECT = Kind(
     name=PROJECT,
+    views=(),
     plural="projects",
     table="onto_projects",
     handle="PRJ",
@@ -227,9 +237,14 @@ _PROJECT = Kind(
 
 _TASK = Kind(
     name="task",
+    views=(HAPPENED, "in_progress"),
     tally=(
-        *_DATED,
+        *_OPEN,
+        ("overdue", "overdue"),
+        ("today", "due today"),
+        ("soon", "due in 7 days"),
         ("blocked", "blocked"),
+        ("ready", "ready and dated"),
         ("in_progress", "in progress"),
         ("unblocking", "unblocking others"),
     ),
@@ -274,7 +289,6 @@ _TASK = Kind(
         ("start {}", "start_at"),
         ("due {}", "due_at"),
         ("done {}", "completed_at"),
-        ("waits for {}", "waits_for"),
         ("plan {}", "plan_ids"),
         ("goal {}", "goal_ids"),
     ),
@@ -286,11 +300,18 @@ _TASK = Kind(
         bucket={**_DUE, "blocked": 30, "unblocking": 20},
     ),
     due="due_at",
+    happened="completed_at",
 )
 
 _GOAL = Kind(
     name="goal",
-    tally=_DATED,
+    tally=(
+        *_OPEN,
+        ("overdue", "behind"),
+        ("at_risk", "at risk"),
+        ("idle", "without tasks or plans"),
+        ("measured", "with tasks"),
+    ),
     volatility=10,
     plural="goals",
     table="onto_goals",
@@ -323,13 +344,14 @@ _GOAL = Kind(
         ("{}", "state_key"),
         ("target {}", "target_date"),
         ("achieved {}", "completed_at"),
-        ("{} tasks done", "progress"),
+        ("{} done", "progress"),
     ),
     always=True,
     shown=15,
     score=Score(by={"state_key": {"active": 90, "draft": 45}}, otherwise=50, bucket=_DUE),
     due="target_date",
     due_except=frozenset({"draft"}),
+    happened="completed_at",
 )
 
 _PLAN = Kind(
@@ -353,13 +375,14 @@ _PLAN = Kind(
         Derived("task_count", "total_tasks", "plan"),
         Derived("completed_task_count", "completed_tasks", "plan"),
     ),
-    line=(("{}", "state_key"), ("{} tasks done", "progress")),
+    line=(("{}", "state_key"), ("{} done", "progress")),
     score=Score(by={"state_key": {"active": 65, "draft": 40}}, otherwise=40),
 )
 
 _MILESTONE = Kind(
     name="milestone",
-    tally=_DATED,
+    views=(),
+    tally=(*_OPEN, ("overdue", "missed"), ("at_risk", "at risk"), ("upcoming", "upcoming")),
     volatility=40,
     plural="milestones",
     table="onto_milestones",
@@ -386,10 +409,12 @@ _MILESTONE = Kind(
     line=(("{}", "state_key"), ("due {}", "due_at"), ("done {}", "completed_at")),
     score=Score(by={"state_key": {"missed": 70, "in_progress": 70, "pending": 55}}, otherwise=50, bucket=_DUE),
     due="due_at",
+    happened="completed_at",
 )
 
 _RISK = Kind(
     name="risk",
+    views=(),
     tally=_OPEN,
     volatility=80,
     plural="risks",
@@ -425,6 +450,8 @@ _RISK = Kind(
 
 _DECISION = Kind(
     name="decision",
+    tally=(("happened", "decided"),),
+    happened="decision_at",
     volatility=70,
     plural="decisions",
     table="onto_decisions",
@@ -528,6 +555,7 @@ _OUTPUT = Kind(
 
 _SIGNAL = Kind(
     name="signal",
+    views=(LATEST,),
     volatility=85,
     plural="signals",
     table="onto_signals",
@@ -544,7 +572,7 @@ _SIGNAL = Kind(
         _date("created_at"),
         Field("payload_summary", 160, "coalesce(payload->>'summary', payload::text)"),
     ),
-    line=(("{}", "channel"), ("{}", "ts")),
+    line=(("{}", "channel"), ("at {}", "ts")),
     shown=8,
     score=Score(otherwise=20),
     touched="ts",
@@ -553,6 +581,7 @@ _SIGNAL = Kind(
 
 _INSIGHT = Kind(
     name="insight",
+    views=(LATEST,),
     volatility=75,
     plural="insights",
     table="onto_insights",
@@ -568,7 +597,7 @@ _INSIGHT = Kind(
         Field("derived_from_signal_id"),
         Field("summary", 160, "props->>'summary'"),
     ),
-    line=(("{}", "created_at"),),
+    line=(("created {}", "created_at"),),
     shown=8,
     score=Score(otherwise=28),
     touched="created_at",

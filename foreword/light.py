@@ -7,21 +7,24 @@ left out; ``updated_at`` is there only where it says more than ``created_at``.
 from collections.abc import Mapping
 from functools import cache
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from foreword.dates import LocalDate
 from foreword.derive import Neighbourhood, derived
 from foreword.kinds import Kind
 from foreword.rows import Row
-from foreword.text import LONGEST_WORD, UNLINKED, clean, cut, quote, word
+from foreword.text import CHANGED, ELLIPSIS, LONGEST_WORD, UNLINKED, clean, cut, quote, word
 
 MOST_HANDLES = 5
 """Handles listed in a line's part at most; the rest is counted."""
 
+FIRST_WORDS = 12
+"""Words of somebody's text beside the title: a beginning that says what it is about."""
+
 FREE_TEXT = 60
 """A field that may hold more characters than this is somebody's words and is quoted; the rest are keys."""
 
-WIDTHS = ((90, MOST_HANDLES), (40, MOST_HANDLES), (16, 3), (6, 2), (1, 1))
+WIDTHS = ((120, MOST_HANDLES), (40, MOST_HANDLES), (16, 3), (6, 2), (1, 1))
 """(characters of a text, handles of a list) in a line, beside the title: the widest whose tokens are not too many
 is taken, so that no text of one entity crowds out the others.
 """
@@ -82,28 +85,74 @@ def label(kind: Kind, light: Record) -> str:
     return clean(str(light.get(kind.label) or "")) or "(untitled)"
 
 
-def after_label(
-    kind: Kind,
-    light: Record,
-    near: Neighbourhood,
-    handles: Mapping[str, str],
-    *,
-    direct: bool,
-    width: tuple[int, int] = WIDTHS[0],
-) -> str:
-    """What follows the title in an entity's line: declared parts, then ``unlinked`` where no edge to the
-    project exists. ``width`` is one of WIDTHS.
+class Part(NamedTuple):
+    """One thing that a line can say: its text, which begins with a space, the ids that it lists, and whether
+    it says
+    enough: of somebody's text the first twelve words, or all.
     """
+
+    name: str
+    text: str
+    lists: tuple[str, ...] = ()
+    enough: bool = True
+
+
+BLOCKED, WAITS, NEEDED, IDLE = "blocked", "waits_for", "needed_by", "idle"
+"""Parts that an entity of any kind can have. What follows from the absence of an edge is said in words."""
+
+
+class Said(NamedTuple):
+    """What a line can say of an entity beside its light record."""
+
+    near: Neighbourhood
+    blocked: bool = False
+    idle: bool = False
+    changed: bool = False
+    direct: bool = True
+
+
+def parts_of(
+    kind: Kind, light: Record, said: Said, handles: Mapping[str, str], width: tuple[int, int] = WIDTHS[0]
+) -> list[Part]:
+    """What follows the title in an entity's line, in order: what its kind declares, then what every kind can say.
+    ``width`` is one of WIDTHS.
+    """
+    near = said.near
     parts = []
     for before, behind, name, longest in _parts(kind):
         value = light.get(name)
         if name == _PROGRESS and near.tasks:
-            parts.append(f" {before}{len(near.done)}/{len(near.tasks)}{behind}")
+            parts.append(Part(name, f" {before}{len(near.done)}/{len(near.tasks)}{behind}"))
         elif value is not None and value != []:
-            parts.append(f" {before}{_shown(value, handles, longest, width)}{behind}")
-    if not direct:
-        parts.append(f" {UNLINKED}")
-    return "".join(parts)
+            text = _shown(value, handles, longest, width)
+            enough = longest <= FREE_TEXT or not _is_short(text, str(value))
+            parts.append(Part(name, f" {before}{text}{behind}", enough=enough))
+    # Flags stand after the state: behind a number they would read as what is counted.
+    state = 1 if parts and parts[0].name == "state_key" else 0
+    parts[state:state] = _flags(light, said)
+    if near.open_waits:
+        listed = _shown(list(near.open_waits), handles, 0, width)
+        parts.append(Part(WAITS, f" waits for {listed}", near.open_waits[: width[1]]))
+    if near.needed_by:
+        parts.append(Part(NEEDED, f" needed by {near.needed_by}"))
+    return parts
+
+
+_BLOCKED, _IDLE = Part(BLOCKED, " blocked"), Part(IDLE, " no tasks or plans")
+_CHANGED, _UNLINKED = Part(CHANGED, " changed"), Part(UNLINKED, f" {UNLINKED}")
+
+
+def _flags(light: Record, said: Said) -> list[Part]:
+    flags = []
+    if said.blocked and light.get("state_key") != BLOCKED:
+        flags.append(_BLOCKED)
+    if said.idle:
+        flags.append(_IDLE)
+    if said.changed:
+        flags.append(_CHANGED)
+    if not said.direct:
+        flags.append(_UNLINKED)
+    return flags
 
 
 @cache
@@ -120,5 +169,17 @@ def _shown(value: Any, handles: Mapping[str, str], longest: int, width: tuple[in
         listed = " ".join(handles[i] for i in value[:most])
         return listed if len(value) <= most else f"{listed} +{len(value) - most}"
     if longest > FREE_TEXT:
-        return quote(cut(clean(str(value)), characters))
+        return quote(cut(_first_words(clean(str(value))), characters))
     return word(str(value), min(LONGEST_WORD, characters) if longest else LONGEST_WORD)
+
+
+def _is_short(shown: str, text: str) -> bool:
+    """Whether a text was cut before its first words were over. One that ends in an ellipsis may have been."""
+    words = quote(text)[1:-1].split(" ")
+    first = " ".join(words[:FIRST_WORDS])
+    return not shown[1:].startswith(first) or (len(words) <= FIRST_WORDS and first.endswith(ELLIPSIS))
+
+
+def _first_words(text: str) -> str:
+    words = text.split(" ", FIRST_WORDS)
+    return text if len(words) <= FIRST_WORDS else " ".join(words[:FIRST_WORDS]) + ELLIPSIS

@@ -6,10 +6,11 @@ character, is NFC, and ends in ``\\n``. Under it token counts add up exactly (``
 Fitting: every line has a place in the text (its section, its order there) and a rank (how early it is
 admitted). Lines are admitted by rank until one does not fit; then admission stops. A larger budget
 therefore always shows all that a smaller one showed. The price is at most one line's length of unused budget.
+A line that comes later at the same place is the same line with more in it, and stands instead.
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +23,9 @@ DEFAULT_BUDGET = 1500
 LARGEST_BUDGET = 3000
 """Lines beyond this many tokens are not rendered: the whole form is behind the detail tools."""
 
-LONGEST_LINE = 90
-"""Tokens. Bounds what stopping at the first line that does not fit can leave unused."""
+LONGEST_LINE = 72
+"""Tokens. Bounds what stopping at the first line that does not fit can leave unused: with its heading, less than a
+twentieth of the default budget."""
 
 
 class Line(NamedTuple):
@@ -41,12 +43,11 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A text that fits: its lines in printing order, its exact count, how many lines stayed outside."""
+    """A text that fits, and its exact count."""
 
     text: str
     tokens: int
     budget: int
-    left_out: int
 
 
 def check_budget(budget: int) -> int:
@@ -85,37 +86,53 @@ def fit(lines: Sequence[Line], always: int, budget: int) -> Fitted:
     Raises:
         BadBudget: ``budget`` is below SMALLEST_BUDGET.
     """
-    left = check_budget(budget)
-    headings = {line.place: line for line in lines if line.heading == line.place}
+    found = printed(lines, always, budget)
+    return Fitted("".join(line.text for line in found), total(found), budget)
+
+
+def printed(lines: Sequence[Line], always: int, budget: int) -> list[Line]:
+    """The lines of ``fit``, as they stand in the text.
+
+    Raises:
+        BadBudget: ``budget`` is below SMALLEST_BUDGET.
+    """
     chosen: dict[int, Line] = {}
+    for line, _ in admitted(lines, always, check_budget(budget)):
+        chosen[line.place] = line
+    return [chosen[place] for place in sorted(chosen)]
+
+
+def admitted(lines: Sequence[Line], always: int, budget: int) -> Iterator[tuple[Line, int]]:
+    """The lines that ``fit`` prints, in order of rank, each with the total of the text that it ends."""
+    headings = {line.place: line for line in lines if line.heading == line.place}
+    tokens: dict[int, int] = {}
+    total = 0
     for index, line in enumerate(lines):
         if line.heading == line.place:
             continue
         heading = headings.get(line.heading) if line.heading is not None else None
-        cost = line.tokens + (heading.tokens if heading is not None and heading.place not in chosen else 0)
-        if cost > left and index >= always:
-            break
-        left -= cost
-        chosen[line.place] = line
-        if heading is not None:
-            chosen[heading.place] = heading
-    printed = [chosen[place] for place in sorted(chosen)]
-    total = sum(line.tokens for line in printed)
-    whole = sum(line.heading != line.place for line in lines)
-    shown = sum(line.heading != line.place for line in printed)
-    return Fitted("".join(line.text for line in printed), total, budget, whole - shown)
+        new = heading is not None and heading.place not in tokens
+        after = total + line.tokens - tokens.get(line.place, 0) + (heading.tokens if heading and new else 0)
+        if after > budget and index >= always:
+            return
+        if heading is not None and new:
+            tokens[heading.place] = heading.tokens
+            yield heading, total + heading.tokens
+        tokens[line.place] = line.tokens
+        total = after
+        yield line, total
 
 
-def shorten(before: str, text: str, after: str, limit: int, count: Counter) -> tuple[str, int]:
-    """``before + text + after`` and a newline, ``text`` cut so that it counts at most ``limit`` tokens; the count.
+def shorten(before: str, text: str, after: str, limit: int, count: Counter, end: str = "\n") -> tuple[str, int]:
+    """``before + text + after + end``, ``text`` cut so that it counts at most ``limit`` tokens; the count.
 
     ``before`` and ``after`` alone must fit; ``text`` may vanish down to ``…``.
     """
-    whole = f"{before}{text}{after}\n"
+    whole = f"{before}{text}{after}{end}"
     tokens = count(whole)
     while tokens > limit and text not in {"", ELLIPSIS}:
         text = cut(text, len(text) * 3 // 4)
-        whole = f"{before}{text}{after}\n"
+        whole = f"{before}{text}{after}{end}"
         tokens = count(whole)
     return whole, tokens
 

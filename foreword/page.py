@@ -1,248 +1,226 @@
 """The text of a project's bundle: which lines there are, where they stand, which come first.
 
 Sections run from what rarely changes to what often does; inside one, lines stand in handle order, so that an
-edit disturbs as little of the text's beginning as possible. The as-of date stands alone at the end. Every
-list's heading says how many there are, whatever part of it fits.
+edit disturbs as little of the text's beginning as possible. What every edit moves, the counts, stands at the end,
+and the as-of date alone on the last line. The counts say how many there are of everything, whatever part of it
+fits.
+
+A line may be admitted with what is asked of it, and replaced later by itself with more in it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
-from foreword.buckets import Buckets
 from foreword.draft import Draft
-from foreword.handles import number_of
 from foreword.kinds import Kind
-from foreword.light import WIDTHS, Record, after_label, label, record
-from foreword.lines import LARGEST_BUDGET, LONGEST_LINE, SMALLEST_BUDGET, Line, shorten, total
-from foreword.selection import admission_order
-from foreword.text import LONGEST_WORD, clean, cut, quote, word
+from foreword.light import WAITS, Record, record
+from foreword.lines import LARGEST_BUDGET, Line, admitted
+from foreword.questions import MOST_TIED, Asked, Fact, Key, answerable, thresholds
+from foreword.selection import Offer, by_worth, reserved, reserving
+from foreword.sheets import BRIEF, Sheets, section_of
+from foreword.standing import COUNTS, always, options, overview, owner
+from foreword.text import clean
 from foreword.tokens import Counter
-
-_SECTION = 1 << 40
-"""Places of a section: its heading first, then its lines by handle number."""
-
-_HEAD, _CHANGED, _LAST = 0, 8000 * _SECTION, 9000 * _SECTION
-
-_TITLE_TOKENS = 36
-_FACTS_TOKENS = 40
-"""With these, and counts below a million, some 100 of SMALLEST_BUDGET are left for the coverage line."""
-
-AFTER_TOKENS = 54
-"""Of what follows a title in its line, so that LONGEST_LINE leaves some words to the title."""
+from foreword.writer import ANSWERS, VIEW, Option, Step, Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Lines in order of rank; the first ``always`` are printed at any budget."""
+    """Steps in order of rank; the first ``always`` are printed at any budget.
 
-    lines: Sequence[Line]
+    Attributes:
+        questions: the catalogue, as far as the rows hold answers.
+        answers: by question, the totals of tokens from which one more of its facts is there.
+    """
+
+    steps: Sequence[Step]
     always: int
     overview: Line
+    questions: Sequence[Asked]
+    answers: Mapping[str, Sequence[int]]
+
+    @property
+    def lines(self) -> list[Line]:
+        """The steps' lines."""
+        return [step.line for step in self.steps]
 
 
 def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], count: Counter) -> Page:
     """Every line that any budget up to LARGEST_BUDGET can show, counted."""
-    project = record(draft.kinds.project, draft.rows.project, draft.local_date)
     write = Writer(count)
-    name = str(project.get("name", ""))
-    always = [
-        write.named(_HEAD, "# project ", name, limit=_TITLE_TOKENS),
-        write.plain(_HEAD + 1, write.widest(lambda width: _facts(project, width), _FACTS_TOKENS)),
-        *_standing_headings(draft, write),
-        write.plain(_LAST, f"as of {draft.as_of.isoformat()}"),
-    ]
-    always.append(_coverage(draft, write, SMALLEST_BUDGET - total(always)))
-    early = [*_steps(project, draft, handles, write), *_changed(draft, handles, write)]
-    entities = _entity_lines(draft, lights, handles, write)
-    standing = write.widest(lambda width: _standing(project, draft, width), AFTER_TOKENS)
-    overview = write.named(0, f"{handles[draft.rows.project_id]} ", name, standing)
-    return Page(lines=[*always, *early, *entities], always=len(always), overview=overview)
-
-
-class Writer:
-    """Makes counted lines. ``limit`` None means the line is short by construction."""
-
-    def __init__(self, count: Counter) -> None:
-        self._count = count
-
-    def named(
-        self,
-        place: int,
-        before: str,
-        name: str,
-        after: str = "",
-        limit: int = LONGEST_LINE,
-        *,
-        under: int | None = None,
-    ) -> Line:
-        """A line with somebody's words in it: quoted, and cut until the line counts ``limit`` tokens at most."""
-        body = clean(name).replace('"', "'")
-        written, tokens = shorten(f'{before}"', body, f'"{after}', limit, self._count)
-        return Line(place, under, tokens, written)
-
-    def plain(self, place: int, text: str, limit: int | None = None) -> Line:
-        """A line of our own words; with ``limit``, cut to that many tokens."""
-        written, tokens = shorten("", text, "", limit or LARGEST_BUDGET, self._count)
-        return Line(place, None, tokens, written)
-
-    def widest(self, form: Callable[[tuple[int, int]], str], limit: int) -> str:
-        """``form`` at the first of WIDTHS with which it counts ``limit`` tokens at most, or at the narrowest."""
-        text = ""
-        for width in WIDTHS:
-            text = form(width)
-            # No token is shorter than a byte: most texts need no counting.
-            if len(text.encode()) <= limit or self._count(text) <= limit:
-                break
-        return text
-
-    def heading(self, place: int, text: str) -> Line:
-        """The heading of the section that begins at ``place``."""
-        written = f"## {text}\n"
-        return Line(place, place, self._count(written), written)
-
-
-def _facts(project: Record, width: tuple[int, int]) -> str:
-    """State, facets and timeline in one line; what is missing is said to be."""
-    longest = min(width[0], LONGEST_WORD)
-    named = [
-        ("state", "state_key"),
-        ("type", "type_key"),
-        ("stage", "facet_stage"),
-        ("scale", "facet_scale"),
-        ("context", "facet_context"),
-    ]
-    facts = [f"{name} {word(str(project[key]), longest)}" for name, key in named if project.get(key)]
-    span = f"from {word(project.get('start_at', 'unset'))} to {word(project.get('end_at', 'unset'))}"
-    return ", ".join([*(facts or ["state unset"]), span])
-
-
-def _coverage(draft: Draft, write: Writer, limit: int) -> Line:
-    """How much of each kind is linked, in ``limit`` tokens: what is always printed fits the smallest budget. Where
-    counts are so long that they do not, those go that follow from others (direct is total less unlinked), then
-    the unlinked ones, then kinds.
-    """
-    for columns in (("total", "direct", "unlinked"), ("total", "unlinked"), ("total",)):
-        line = write.plain(_HEAD + 9, _coverage_of(draft, columns))
-        if line.tokens <= limit:
-            return line
-    return write.plain(_HEAD + 9, _coverage_of(draft, ("total",)), limit)
-
-
-def _coverage_of(draft: Draft, columns: Sequence[str]) -> str:
-    kinds = ", ".join(
-        f"{plural} {'/'.join(str(counts[column]) for column in columns)}" if counts["total"] else f"{plural} 0"
-        for plural, counts in draft.coverage.items()
+    project = record(draft.kinds.project, draft.rows.project, draft.local_date)
+    questions = _answerable(draft, {**lights, draft.rows.project_id: project})
+    first = always(draft, project, write)
+    admission = _Admission(first, lambda kind: write.heading(section_of(kind, draft), kind.plural), draft)
+    sheets = Sheets(draft, lights, handles, write)
+    _admit(draft, questions, sheets, options(draft, project, handles, write), admission)
+    return Page(
+        steps=admission.steps,
+        always=len(first),
+        overview=overview(draft, project, handles[draft.rows.project_id], write),
+        questions=questions,
+        answers=thresholds(questions, reached(admission.steps)),
     )
-    absent = "".join(f", {draft.kinds.by_name[kind].plural} not kept here" for kind in draft.rows.absent)
-    graph = draft.graph
-    broken = "".join(
-        f", {n} {what} edges ignored"
-        for what, n in (("dangling", graph.dangling), ("foreign", graph.foreign))
-        if n
-    )
-    return f"{'/'.join(columns)}: {kinds}{absent}{broken}"
 
 
-def _tally(kind: Kind, ids: Iterable[str], found: Buckets) -> str:
-    """``tasks: 85 total, 40 open, 9 overdue, ...``: the closure of every set a reader would ask about."""
-    members = frozenset(ids)
-    parts = [f"{len(members & found.of(bucket))} {name}" for bucket, name in kind.tally]
-    return f"{kind.plural}: {', '.join([f'{len(members)} total', *parts])}"
+def reached(steps: Sequence[Step]) -> Iterator[tuple[int, Sequence[Key]]]:
+    """The total that the text counts once each step is there, and the keys that come with it."""
+    keys = {id(step.line): step.keys for step in steps}
+    for line, tokens in admitted([step.line for step in steps], len(steps), 0):
+        yield tokens, keys[id(line)]
 
 
-def _section_of(kind: Kind, draft: Draft) -> int:
-    """The place of the kind's heading: by volatility, then in the order of the registry."""
-    return (1000 + kind.volatility * 50 + draft.kinds.places[kind.name]) * _SECTION
+def _answerable(draft: Draft, lights: Mapping[str, Record]) -> list[Asked]:
+    """The draft's questions, without facts that the rows turn out not to hold."""
+
+    def has(key: Key) -> bool:
+        entity, part = key
+        light = lights.get(entity)
+        return light is None or part not in draft.by_id[entity][0].at or bool(clean(str(light.get(part, ""))))
+
+    return [answerable(question, has) for question in draft.questions]
 
 
-def _headings(draft: Draft, write: Writer) -> dict[str, Line]:
-    return {
-        kind.name: write.heading(
-            _section_of(kind, draft),
-            _tally(kind, (row[0] for row in draft.rows.entities.get(kind.name, ())), draft.buckets),
-        )
-        for kind in draft.kinds.entities
-        if kind.name not in draft.rows.absent
-    }
-
-
-def _standing_headings(draft: Draft, write: Writer) -> list[Line]:
-    """What is printed even when nothing below it fits: how the tasks stand, and what changed."""
-    lines = [write.plain(_CHANGED, f"## changed since {draft.since.isoformat()}: {len(draft.buckets.changed)}")]
-    task = draft.kinds.by_name.get("task")
-    if task is not None and task.name not in draft.rows.absent:
-        ids = (row[0] for row in draft.rows.entities.get(task.name, ()))
-        lines.append(write.plain(_section_of(task, draft), f"## {_tally(task, ids, draft.buckets)}"))
-    return lines
-
-
-def _steps(project: Record, draft: Draft, handles: Mapping[str, str], write: Writer) -> list[Line]:
-    lines = []
-    for number, (name, key) in enumerate(
-        (("next step", "next_step_short"), ("then", "next_step_long"), ("about", "description")), 2
-    ):
-        if project.get(key):
-            lines.append(write.named(_HEAD + number, f"{name} ", str(project[key])))
-    if draft.context_document is not None:
-        lines.append(write.plain(_HEAD + 5, f"context document {handles[draft.context_document]}"))
-    return lines
-
-
-def _changed(draft: Draft, handles: Mapping[str, str], write: Writer) -> list[Line]:
-    if not draft.recent:
-        return []
-    named = " ".join(handles[i] for i in draft.recent)
-    more = len(draft.buckets.changed) - len(draft.recent)
-    return [write.plain(_CHANGED + 1, f"latest {named}" + (f" and {more} more" if more else ""))]
-
-
-def _entity_lines(
-    draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str], write: Writer
-) -> list[Line]:
-    """Lines of entities in order of admission, each heading before what needs it, up to LARGEST_BUDGET.
+class _Admission:
+    """Steps in order of rank, each heading before what first needs it, until LARGEST_BUDGET is spent.
 
     Counting what no budget can show would be most of the work of a large project.
     """
-    headings = _headings(draft, write)
-    lines: list[Line] = []
-    used = 0
-    opened = {"task"}  # its heading is printed in any case
-    for entity in admission_order(draft.slices, draft.scores):
-        kind = draft.by_id[entity][0]
-        if kind.name not in opened:
-            opened.add(kind.name)
-            lines.append(headings[kind.name])
-            used += lines[-1].tokens
-        lines.append(_entity_line(kind, entity, draft, lights[entity], handles, write))
-        used += lines[-1].tokens
-        if used > LARGEST_BUDGET:
-            break
-    return lines
+
+    def __init__(self, first: Iterable[Step], heading: Callable[[Kind], Line], draft: Draft) -> None:
+        self.steps: list[Step] = []
+        self.keys: set[Key] = set()
+        self._heading = heading
+        self._draft = draft
+        self._tokens: dict[int, int] = {}
+        self.used = 0
+        for step in first:
+            self.add(step)
+
+    @property
+    def full(self) -> bool:
+        """Whether no budget shows more."""
+        return self.used > LARGEST_BUDGET
+
+    def cost(self, line: Line) -> int:
+        """Tokens that a line adds to what stands at its place."""
+        return line.tokens - self.standing(line.place)
+
+    def standing(self, place: int) -> int:
+        """Tokens of the line that stands at a place, if there is one."""
+        return self._tokens.get(place, 0)
+
+    def add(self, step: Step) -> tuple[int, bool]:
+        """Admit a step, if it says more than what stands at its place: the tokens it takes, and whether for a
+        view.
+        """
+        line = step.line
+        cost = self.cost(line)
+        if cost <= 0:
+            return 0, False
+        self.keys.update(step.keys)
+        if line.heading is not None and line.heading not in self._tokens:
+            heading = self._heading(self._draft.by_id[str(step.entity)][0])
+            self.steps.append(Step(heading, step.rule))
+            self._tokens[line.heading] = heading.tokens
+            cost += heading.tokens
+        self.steps.append(step)
+        self._tokens[line.place] = line.tokens
+        self.used += cost
+        return cost, step.rule == VIEW
 
 
-def _entity_line(
-    kind: Kind, entity: str, draft: Draft, light: Record, handles: Mapping[str, str], write: Writer
-) -> Line:
-    section, handle = _section_of(kind, draft), handles[entity]
-    near, direct = draft.near[entity], entity in draft.graph.direct
-    after = write.widest(
-        lambda width: after_label(kind, light, near, handles, direct=direct, width=width), AFTER_TOKENS
-    )
-    number = number_of(handle)
-    under = None if kind.name == "task" else section
-    return write.named(section + number, f"{handle} ", label(kind, light), after, under=under)
+def _admit(
+    draft: Draft, questions: Sequence[Asked], sheets: Sheets, ours: Sequence[Option], admission: _Admission
+) -> None:
+    """Admit lines, those worth most per token first, until no budget shows more; then the rest of the view."""
+    demand = _Demand.of(_weighted(questions, sheets.title, draft), draft, admission.keys)
+    told = {option.name: option for option in ours}
+    offers = [demand.offer(option, admission.cost) for option in ours]
+    for entity in dict.fromkeys((*demand.parts, *draft.views)):
+        if entity in draft.near:
+            parts = demand.parts.get(entity)
+            asked = 0 if parts is None else sheets.tokens(entity, parts)
+            whole = sheets.tokens(entity, BRIEF | (parts or frozenset()))
+            offers.append(demand.line(entity, asked, whole, draft.views.get(entity, 0.0)))
+
+    def admit(item: tuple[str, bool]) -> tuple[int, bool]:
+        """A line as asked, or whole. What answers a question does so whichever comes first."""
+        name, whole = item
+        asked = demand.parts.get(name)
+        if name in told:
+            place = told[name].whole.line.place
+            rule = ANSWERS if told[name].asked is not None and not admission.standing(place) else VIEW
+            step = told[name].admitted(whole=whole)
+            return admission.add(step._replace(rule=rule if whole else ANSWERS))
+        rule = VIEW if whole and (asked is None or admission.standing(sheets.place(name))) else ANSWERS
+        return line(name, (asked or set()) | BRIEF if whole else asked, rule)
+
+    def line(entity: str, parts: AbstractSet[str] | None, rule: str) -> tuple[int, bool]:
+        if sheets.tokens(entity, parts) <= admission.standing(sheets.place(entity)):
+            return 0, False  # most have been said by then: spares the making of their text
+        return admission.add(sheets.step(entity, parts, rule))
+
+    share = reserved(admission.used + sum(offer.asked for offer in offers))
+    views = chain(draft.views, (name for name in told if name.startswith(COUNTS)))
+    order = reserving(by_worth(offers), ((name, True) for name in views), share, admit, admission.used)
+    rest = (line(entity, None, VIEW) for entity in draft.view)
+    for _ in chain(order, rest):
+        if admission.full:
+            return
 
 
-def _standing(project: Record, draft: Draft, width: tuple[int, int]) -> str:
-    """What an overview says of a project after its name."""
-    parts = [word(str(project["state_key"]), min(width[0], LONGEST_WORD))] if project.get("state_key") else []
-    if project.get("end_at"):
-        parts.append(f"until {word(project['end_at'])}")
-    tasks = {row[0] for row in draft.rows.entities.get("task", ())}
-    found = draft.buckets
-    for name, members in (("open", found.open), ("overdue", found.overdue), ("blocked", found.blocked)):
-        parts.append(f"{len(tasks & members)} {name}")
-    text = " " + ", ".join(parts)
-    if project.get("next_step_short"):
-        text += f", next {quote(cut(clean(str(project['next_step_short'])), width[0]))}"
-    return text
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """What is asked of whom: parts by owner, weights of facts that one line answers, and of those that take
+    two.
+    """
+
+    parts: dict[str, set[str]]
+    alone: dict[str, float]
+    pairs: dict[str, list[tuple[str, float]]]
+
+    @classmethod
+    def of(cls, facts: Iterable[tuple[Fact, float]], draft: Draft, have: set[Key]) -> "_Demand":
+        """Sum up weighted facts, without those that are always there."""
+        demand = cls({}, {}, {})
+        near, known = draft.near.keys() | {draft.rows.project_id}, draft.graph.kind_of
+        for fact, weight in facts:
+            if have.issuperset(fact) or any(whose in known and whose not in near for whose, _ in fact):
+                continue  # said already, or of somebody beyond the candidates
+            owners = [whose if whose in draft.near else owner((whose, part)) for whose, part in fact]
+            for name, (_, part) in zip(owners, fact, strict=True):
+                # That a line lists another entity is its part WAITS.
+                demand.parts.setdefault(name, set()).add(WAITS if part in draft.near else part)
+            other = next((name for name in owners if name != owners[0]), None)
+            if other is None:
+                demand.alone[owners[0]] = demand.alone.get(owners[0], 0.0) + weight
+            else:
+                demand.pairs.setdefault(owners[0], []).append((other, weight))
+        return demand
+
+    def offer(self, option: Option, cost: Callable[[Line], int]) -> Offer:
+        """What a line of ours costs, beyond what stands there, and is worth."""
+        asked = cost(option.asked.line) if option.asked is not None else 0
+        return self.line(option.name, asked, cost(option.whole.line), option.view)
+
+    def line(self, name: str, asked: int, whole: int, view: float) -> Offer:
+        """What a line is worth that costs ``asked`` tokens, or ``whole``."""
+        return Offer(name, asked, whole, self.alone.get(name, 0.0), view, self.pairs.get(name, ()))
+
+
+def _weighted(
+    questions: Iterable[Asked], tokens: Callable[[str], int], draft: Draft
+) -> Iterator[tuple[Fact, float]]:
+    """Facts that a text should hold, each with its share of its question. Of those that share a top list's last
+    places, the ones with the shortest lines.
+    """
+    for question in questions:
+        weight = 1 / max(question.size, 1)
+        tied = [facts for facts in question.tied[:MOST_TIED] if facts and facts[0][0][0] in draft.near]
+        tied.sort(key=lambda facts: tokens(facts[0][0][0]))
+        for facts in (question.required, *tied[: question.places]):
+            for fact in facts:
+                yield fact, weight

@@ -16,9 +16,10 @@ from foreword.changes import Difference, fold
 from foreword.errors import BadInput, NotAMember
 from foreword.freshness import contains, parse_token
 from foreword.handles import reference_of, uuid_of
-from foreword.lines import Line, check_budget, fit
+from foreword.lines import DEFAULT_BUDGET, LARGEST_BUDGET, Line, check_budget, fit
 from foreword.ports import Raw, Store
 from foreword.stamp import Stamp, glance
+from foreword.steady import Steady, base_budget, begun, continued
 from foreword.store import AsyncRedisReads, RedisStore
 
 Clock = Callable[[], float]
@@ -49,6 +50,7 @@ class Context:
         tokens: the exact count of ``text`` (o200k_base).
         line: the stamp as it was stored; ``stamp`` reads it.
         data: the structured bundle where it was asked for.
+        steady: of ``Reader.steady``, what the next one continues.
     """
 
     status: Status
@@ -56,6 +58,7 @@ class Context:
     tokens: int = 0
     line: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    steady: Steady | None = None
 
     def __bool__(self) -> bool:
         return self.status != "missing"
@@ -139,6 +142,23 @@ def _project(answer: Sequence[Raw], project_id: str, actor: Actor, budget: int |
             return _MISSING
         text, tokens = fitted.text, fitted.tokens
     return Context(_status(valid_until, now), text, tokens, line)
+
+
+def _steady(
+    answer: Sequence[Raw], project_id: str, actor: Actor, previous: Context | None, budget: int, now: float
+) -> Context:
+    """The text that continues the previous one's, or a fresh one where there is none or its budget is full."""
+    first = base_budget(budget)
+    found = _project(answer, project_id, actor, first, now)
+    lines = codec.decode_printed(answer[1], first, LARGEST_BUDGET) if found else None
+    if lines is None:
+        return found
+    fresh, every = lines
+    of = uuid_of(project_id, "project")
+    before = previous.steady if previous is not None else None
+    text = continued(before, fresh, every, budget) if before is not None and before.of == of else None
+    text = text or begun(of, fresh, every)
+    return replace(found, text=text.text, tokens=text.tokens, steady=text)
 
 
 def _missing(line: str) -> Context:
@@ -337,6 +357,19 @@ class Reader:
         self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
 
+    def steady(
+        self, project_id: str, *, actor: Actor, previous: Context | None = None, budget: int = DEFAULT_BUDGET
+    ) -> Context:
+        """A project's text that keeps its beginning, for a chat whose provider caches what prompts begin with: the
+        text of ``previous``, what this gave the chat before, and behind it what has changed since. Fresh where
+        there is no previous one, or no room left; a fresh one takes 70 % of ``budget``.
+        """
+        check_budget(budget)
+        answer = self._store.read(*_ask_project(project_id, actor, budget))
+        found = _steady(answer, project_id, actor, previous, budget, self._clock())
+        self._ask_for(_wishes(found, project_id))
+        return found
+
     def bundle(self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0) -> Context:
         """A project's text and its structured bundle: header, snapshot, slices, coverage, recent changes.
 
@@ -427,6 +460,16 @@ class AsyncReader:
         found = _project(answer, project_id, actor, budget, self._clock())
         await self._ask_for(_wishes(found, project_id))
         return _late(found) if late else found
+
+    async def steady(
+        self, project_id: str, *, actor: Actor, previous: Context | None = None, budget: int = DEFAULT_BUDGET
+    ) -> Context:
+        """See ``Reader.steady``."""
+        check_budget(budget)
+        answer = await self._store.read(*_ask_project(project_id, actor, budget))
+        found = _steady(answer, project_id, actor, previous, budget, self._clock())
+        await self._ask_for(_wishes(found, project_id))
+        return found
 
     async def bundle(
         self, project_id: str, *, actor: Actor, at_least: str | None = None, wait: float = 0.0

@@ -42,13 +42,13 @@ def ranked(kind: Kind, rows: Sequence[Row], buckets: Buckets) -> list[Ranked]:
     return [(points[cells(row)] + extra(row[0], 0), row[touched] or "", row[0], name) for row in rows]
 
 
-def slice_of(kind: Kind, entities: Sequence[Ranked], direct: frozenset[str]) -> list[str]:
-    """The ids of the entities of ``kind`` that a bundle shows, best first."""
-    few = best(entities, kind.shown)
+def slice_of(kind: Kind, entities: Sequence[Ranked], direct: frozenset[str], limit: int) -> list[str]:
+    """The ids of the best entities of ``kind``, best first, ``limit`` at most."""
+    few = best(entities, limit)
     if not kind.always:
         # Whoever is among the best after the deduction was so before it, among all or among the linked.
-        linked = best([entity for entity in entities if entity[2] in direct], kind.shown)
-        few = best({*linked, *(_deducted(entity, direct) for entity in few)}, kind.shown)
+        linked = best([entity for entity in entities if entity[2] in direct], limit)
+        few = best({*linked, *(_deducted(entity, direct) for entity in few)}, limit)
     return [entity[2] for entity in few]
 
 
@@ -80,17 +80,37 @@ class _Points(dict[Any, int]):
         return found
 
 
+def terms(kind: Kind, row: Row, buckets: Buckets) -> dict[str, int]:
+    """The points of a row by what they are for, in words; their sum is its score."""
+    cells = {name: row[kind.at[name]] for name in _columns(kind) if name in kind.at}
+    found = _terms(kind, cells)
+    if not kind.is_finished(cells.get("state_key")):
+        found |= {name: extra for name, extra in kind.score.bucket.items() if row[0] in buckets.of(name)}
+    return found
+
+
 def _points(kind: Kind, cells: Mapping[str, Any]) -> int:
-    declared = kind.score
-    if kind.is_finished(cells.get("state_key")):
-        return declared.finished
-    points = sum(table.get(str(cells.get(column)), 0) for column, table in declared.by.items())
-    points = points or declared.otherwise
+    return sum(_terms(kind, cells).values())
+
+
+def _terms(kind: Kind, cells: Mapping[str, Any]) -> dict[str, int]:
+    declared, state = kind.score, cells.get("state_key")
+    if kind.is_finished(state):
+        return {f"{state} is finished": declared.finished}
+    found = {
+        f"{column} {cells.get(column)}": table[str(cells.get(column))]
+        for column, table in declared.by.items()
+        if table.get(str(cells.get(column)), 0)
+    } or {"any other": declared.otherwise}
     if declared.priority and cells.get("priority") is not None:
-        points += declared.priority * (_LOWEST_PRIORITY - min(max(cells["priority"], 1), _LOWEST_PRIORITY))
+        above = _LOWEST_PRIORITY - min(max(cells["priority"], 1), _LOWEST_PRIORITY)
+        found[f"priority {cells['priority']}"] = declared.priority * above
     if declared.probability:
-        points += int(declared.probability * _probability(cells.get("probability")))
-    return max(points, LEAST_OPEN)
+        found[f"probability {cells.get('probability')}"] = int(
+            declared.probability * _probability(cells.get("probability"))
+        )
+    lacking = LEAST_OPEN - sum(found.values())
+    return found if lacking <= 0 else found | {"open at all": lacking}
 
 
 def _probability(stored: Any) -> float:

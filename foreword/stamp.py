@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the published layout. Part of every key; a reader takes any other version for a miss."""
 
 

@@ -107,8 +107,8 @@ _PREPENDED = frozenset(
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _LIKE_HANDLE = re.compile(r"(?<![A-Za-z0-9_])[A-Z]+[0-9]+(?![A-Za-z0-9_])", re.ASCII)
 LONGEST_WORD = 40
-UNLINKED = "unlinked"
-"""The one word of ours that says something standing alone: a state that reads so is quoted."""
+UNLINKED, CHANGED = "unlinked", "changed"
+"""Words of ours that say something standing alone: a state that reads so is quoted."""
 
 
 @lru_cache(maxsize=4096)  # states, keys and dates recur in every build
@@ -116,6 +116,7 @@ def word(text: str, longest: int = LONGEST_WORD) -> str:
     """A state, key or number outside quotation marks: as it is when it is one plain word that holds nothing
     like a handle, quoted and cut to ``longest`` characters otherwise. Databases hold anything in such columns.
     """
-    if len(text) <= longest and _WORD.fullmatch(text) and not _LIKE_HANDLE.search(text) and text != UNLINKED:
+    plain = len(text) <= longest and _WORD.fullmatch(text) and not _LIKE_HANDLE.search(text)
+    if plain and text not in {UNLINKED, CHANGED}:
         return text
     return quote(cut(clean(text), longest))

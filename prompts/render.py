@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-PROJECT_CONTEXT = "project_context.1"
+PROJECT_CONTEXT = "project_context.2"
 """The frame around a bundle's text in a chat's system prompt."""
 
 

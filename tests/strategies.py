@@ -48,6 +48,13 @@ FORGERIES = (
     "unlinked",
     "Unlinked",
     "waits for T7",
+    "changed",
+    "no tasks or plans",
+    "needed by 4",
+    "## counts\ntasks: 99, overdue: 0",
+    "direct",
+    "goals",
+    "not kept here: goals",
     "2026-11-21",
     "3/4",
     "\u00b2/\u00b3",
@@ -495,3 +502,20 @@ def _as_one(src: str, rel: str, dst: str, kind_of: Mapping[str, str]) -> tuple[s
     if name == "relates_to":
         a, b = sorted((a, b))
     return a, name, b
+
+
+def tasks_of_plan(read: Reading, plan: str) -> set[str]:
+    """The tasks of a plan."""
+    return {b for a, rel, b in read.said if (a, rel, read.kind_of[b]) == (plan, "has_task", "task")}
+
+
+def tasks_of_goal(read: Reading, goal: str) -> set[str]:
+    """Those that support it, that it has, and those of the plans that do or that it has."""
+    said = {(rel, b if a == goal else a) for a, rel, b in read.said if goal in (a, b)}
+    tasks = {
+        other for rel, other in said if rel in {"supports_goal", "has_task"} and read.kind_of[other] == "task"
+    }
+    for rel, other in said:
+        if rel in {"supports_goal", "has_plan"} and read.kind_of[other] == "plan":
+            tasks |= tasks_of_plan(read, other)
+    return tasks

@@ -22,7 +22,7 @@ from foreword.lines import fit
 from foreword.memory import MemoryStore
 from foreword.ports import News, Raw, Store
 from foreword.rows import ProjectRows
-from foreword.stamp import Stamp
+from foreword.stamp import SCHEMA, Stamp
 from foreword.store import RedisStore
 
 NOW = 1_795_000_000.0
@@ -211,7 +211,7 @@ def test_a_deleted_project_is_missing_and_a_late_build_cannot_bring_it_back(hous
 
 @pytest.mark.promise("store.version")
 def test_a_bundle_of_another_version_is_missing(house: House) -> None:
-    line = b"2" + FRESH.line().encode()[1:]
+    line = FRESH.line().replace(str(SCHEMA), str(SCHEMA + 1), 1).encode()
     house.spoil(
         keys.project(PROJECT_ID),
         FRESH,
@@ -383,7 +383,7 @@ class Watched(MemoryStore):
 
 ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 KEY_OR_FIELD = re.compile(
-    rf"fw:1:{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
+    rf"fw:{SCHEMA}:{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
 )
 
 CALLS: list[Callable[[Reader, str], Context]] = [
@@ -680,3 +680,38 @@ def test_while_an_emptied_redis_is_filled_again_no_overview_is_whole(house: Hous
 
     assert before.status == "fresh"
     assert house.ask("overview", MEMBER).status == "stale"
+
+
+# ---- a text that keeps its beginning
+
+
+@pytest.mark.promise("steady.prefix", "reader.twins")
+def test_a_steady_text_is_continued_and_begun_anew_for_another_project(house: House) -> None:
+    rows = a_project(tasks=[a_task("t", state_key="todo", title="Caulk the boat")])
+    house.publish(rows)
+    first = house.ask("steady", PROJECT_ID, actor=MEMBER)
+    assert first.status == "fresh"
+    assert first.tokens == tokens.count(first.text)
+
+    touched = "2026-11-21 09:00:00+00"
+    edited = a_project(tasks=[a_task("t", state_key="done", title="Caulk the boat", updated_at=touched)])
+    house.publish(edited, replace(FRESH, generation=6))
+    second = house.ask("steady", PROJECT_ID, actor=MEMBER, previous=first)
+    assert second.text.startswith(first.text)
+    assert '"Caulk the boat" done changed' in second.text
+    assert second.tokens == tokens.count(second.text)
+
+    other = replace(second, steady=second.steady._replace(of=uid("another")) if second.steady else None)
+    anew = house.ask("steady", PROJECT_ID, actor=MEMBER, previous=other)
+    assert not anew.text.startswith(first.text)
+    assert anew.text == house.ask("steady", PROJECT_ID, actor=MEMBER).text
+
+
+@pytest.mark.promise("reader.members")
+def test_a_steady_text_is_for_members_and_budgets_that_hold_it(house: House) -> None:
+    house.publish(a_project())
+    with pytest.raises(NotAMember):
+        house.ask("steady", PROJECT_ID, actor=STRANGER)
+    with pytest.raises(BadBudget):
+        house.ask("steady", PROJECT_ID, actor=MEMBER, budget=249)
+    assert house.ask("steady", uid("nothing"), actor=MEMBER).status == "missing"

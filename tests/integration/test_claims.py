@@ -18,6 +18,7 @@ import foreword
 from foreword import TRUSTED, Reader, codec, keys
 from foreword.errors import BuildError, Unavailable
 from foreword.memory import MemoryStore
+from foreword.stamp import SCHEMA
 from foreword.store import RedisStore
 from loaders import claims, ledger
 from loaders.catalog import inspect
@@ -73,7 +74,8 @@ def settle(connection: Connection) -> None:
     connection.execute("delete from fw_changes")
     connection.execute(
         "update fw_projects set finished = requested, sends = 0, attempts = 0, quiet_until = '-infinity',"
-        " pace = 0, generation = greatest(generation, 1), layout = 1"
+        " pace = 0, generation = greatest(generation, 1), layout = %s",
+        [SCHEMA],
     )
     connection.execute("select setval('fw_generation', 100)")
 

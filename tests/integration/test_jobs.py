@@ -601,7 +601,7 @@ def test_a_bundle_is_of_the_day_in_its_project_s_zone(
     assert datetime.fromtimestamp(stamp.valid_until, UTC).isoformat() == midnight
     assert shown(reader).text.endswith(f"as of {as_of}\n")
     due = "overdue" if as_of > "2026-11-22" else "due today"
-    assert f"1 {due}" in shown(reader).text
+    assert f", {due}: 1" in reader.project(PROJECT, actor=TRUSTED, budget=3000).text
 
 
 NO_ZONES: tuple[object, ...] = (

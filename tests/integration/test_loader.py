@@ -479,7 +479,7 @@ def test_a_missing_table_is_an_absent_kind_and_said_to_be(own: Connection) -> No
     for counted in (content.data["slices"], content.data["coverage"]["kinds"], content.data["graph"]["coverage"]):
         assert not {"decisions", "outputs"} & counted.keys()
     assert not {"decisions", "outputs"} & content.data["header"]["entity_counts"].keys()
-    assert ", decisions not kept here, outputs not kept here" in text_of(content)
+    assert "\nnot kept here: decisions, outputs\n" in text_of(content)
     assert content.data["coverage"]["edges"]["dangling"] == 2
 
 
@@ -491,7 +491,7 @@ def test_an_empty_table_is_no_absent_kind(connection: Connection, statements: St
 
     assert statements.catalog.absent == ()
     assert content.data["slices"]["outputs"] == []
-    assert "outputs 0" in text_of(content)
+    assert "\noutputs: 0" in text_of(content)
     assert "not kept here" not in text_of(content)
 
 

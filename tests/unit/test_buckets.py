@@ -1,96 +1,30 @@
 """What counts as overdue, due, blocked, unblocking: compared with the brief's rules, read one by one."""
 
-from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import TODAY, ZONES, a_goal, a_project, a_row, a_task, an_edge, drafted, projects, reading, uid
+from rules import WEEK, by_the_rules, cells, circular, due_days, is_open
+from strategies import (
+    ZONES,
+    a_goal,
+    a_milestone,
+    a_project,
+    a_row,
+    a_task,
+    an_edge,
+    drafted,
+    projects,
+    reading,
+    uid,
+)
 
 from foreword.buckets import Buckets, in_cycles
-from foreword.kinds import KINDS
 from foreword.rows import ProjectRows
-
-DONE = {"done", "completed", "achieved", "abandoned", "cancelled", "closed", "mitigated", "archived"}
-DUE = {"task": "due_at", "goal": "target_date", "milestone": "due_at"}
-TOUCHED = {"signal": "ts", "insight": "created_at"}
-WEEK = timedelta(days=7)
-
-
-def cells(rows: ProjectRows) -> dict[str, dict[str, Any]]:
-    """Every entity's cells by name, and its kind."""
-    return {
-        row[0]: {
-            "kind": kind,
-            **{field.name: cell for field, cell in zip(KINDS.by_name[kind].light, row[1:], strict=True)},
-        }
-        for kind, table in rows.entities.items()
-        for row in table
-    }
-
-
-def local(stored: str | None, zone: ZoneInfo) -> date | None:
-    """The calendar date of a stored time, read slowly."""
-    try:
-        instant = datetime.strptime((stored or "").replace("+00", "+0000"), "%Y-%m-%d %H:%M:%S%z")
-    except ValueError:
-        try:
-            instant = datetime.strptime((stored or "").replace("+00", "+0000"), "%Y-%m-%d %H:%M:%S.%f%z")
-        except ValueError:
-            return None
-    try:
-        return instant.date() if instant.time() == time.min else instant.astimezone(zone).date()
-    except OverflowError:
-        return None
-
-
-def is_open(entity: Mapping[str, Any]) -> bool:
-    finished = DONE | {"published"} if entity["kind"] == "output" else DONE
-    return entity.get("state_key") not in finished
-
-
-def by_the_rules(rows: ProjectRows, zone: ZoneInfo) -> dict[str, set[str]]:
-    """The brief's table, each row of it one comprehension."""
-    known = cells(rows)
-    opened = {i for i, entity in known.items() if is_open(entity)}
-    tasks = {i for i in opened if known[i]["kind"] == "task"}
-    waits = {(who, whom) for who, whom in reading(rows).waits() if {who, whom} <= tasks}
-    dated = {i for i in opened if known[i]["kind"] in DUE and not is_draft_goal(known[i])}
-    due = {i: local(known[i][DUE[known[i]["kind"]]], zone) for i in dated}
-    start = {i: local(known[i].get("start_at"), zone) for i in dated}
-    overdue = {i for i in dated if (day := due[i]) is not None and day < TODAY}
-    today = {i for i in dated if TODAY in (due[i], start[i])} - overdue
-    within = {i for i in dated for day in (due[i], start[i]) if day is not None and TODAY < day <= TODAY + WEEK}
-    touched = {i: local(e[TOUCHED.get(e["kind"], "updated_at")], zone) for i, e in known.items()}
-    return {
-        "overdue": overdue,
-        "today": today,
-        "soon": within - overdue - today,
-        "blocked": {i for i in tasks if known[i]["state_key"] == "blocked"} | {who for who, _ in waits},
-        "in_progress": {i for i in tasks if known[i]["state_key"] == "in_progress"},
-        "unblocking": {whom for who, whom in waits if frees(whom, who, waits) and not circular(whom, waits)},
-        "changed": {i for i, day in touched.items() if day in (TODAY - timedelta(days=1), TODAY)},
-    }
-
-
-def is_draft_goal(entity: Mapping[str, Any]) -> bool:
-    return bool(entity["kind"] == "goal" and entity["state_key"] == "draft")
-
-
-def frees(whom: str, who: str, waits: set[tuple[str, str]]) -> bool:
-    return {b for a, b in waits if a == who} == {whom}
-
-
-def circular(task: str, waits: set[tuple[str, str]]) -> bool:
-    found = {b for a, b in waits if a == task}
-    while True:
-        more = found | {b for a, b in waits if a in found}
-        if more == found:
-            return task in found
-        found = more
 
 
 def buckets_of(rows: ProjectRows, zone: ZoneInfo) -> Buckets:
@@ -124,10 +58,20 @@ def test_who_is_open_waits_for_what_is_open(rows: ProjectRows) -> None:
     opened = {i for i, entity in known.items() if is_open(entity)}
     waits = {(who, whom) for who, whom in reading(rows).waits() if {who, whom} <= opened}
 
-    found = buckets_of(rows, ZONES[0]).waits_for
+    found = buckets_of(rows, ZONES[0])
 
-    assert {(who, whom) for who, all_of in found.items() for whom in all_of} == waits
-    assert all(list(all_of) == sorted(all_of) for all_of in found.values())
+    assert {(who, whom) for who, all_of in found.waits_for.items() for whom in all_of} == waits
+    assert {(who, whom) for whom, all_of in found.needed_by.items() for who in all_of} == waits
+    for lists in (found.waits_for, found.needed_by):
+        assert all(all_of and list(all_of) == sorted(set(all_of)) for all_of in lists.values())
+
+
+@given(projects(), st.sampled_from(ZONES))
+@pytest.mark.promise("build.buckets")
+def test_due_is_the_local_date_of_what_is_open_and_can_be_late(rows: ProjectRows, zone: ZoneInfo) -> None:
+    found = buckets_of(rows, zone).due
+
+    assert found == due_days(rows, zone)
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=str)
@@ -198,6 +142,100 @@ def test_a_goal_that_is_over_or_not_yet_begun_is_never_behind(state: str) -> Non
     rows = a_project(goals=[a_goal("g", state_key=state, target_date="2026-01-01 00:00:00+00")])
 
     assert buckets_of(rows, ZONES[0]).overdue == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (None, None),
+        ("2026-11-20", "overdue"),
+        ("2026-11-21", "at_risk"),
+        ("2026-11-28", "at_risk"),
+        ("2026-11-29", None),
+    ],
+)
+@pytest.mark.promise("build.buckets")
+def test_the_status_of_a_goal_and_of_a_milestone_follows_from_its_day(
+    target: str | None, status: str | None
+) -> None:
+    day = target and f"{target} 00:00:00+00"
+    rows = a_project(goals=[a_goal("g", target_date=day)], milestones=[a_milestone("m", due_at=day)])
+
+    found = buckets_of(rows, ZONES[0])
+
+    for name in ("overdue", "at_risk"):
+        assert found.of(name) == ({uid("g"), uid("m")} if name == status else set())
+
+
+@pytest.mark.parametrize("state", ["achieved", "abandoned", "draft"])
+@pytest.mark.promise("build.buckets")
+def test_a_goal_that_is_over_or_not_yet_begun_is_never_at_risk(state: str) -> None:
+    rows = a_project(goals=[a_goal("g", state_key=state, target_date="2026-11-22 00:00:00+00")])
+
+    found = buckets_of(rows, ZONES[0])
+
+    assert found.at_risk == frozenset()
+    assert found.idle == ({uid("g")} if state == "draft" else set())
+
+
+@pytest.mark.parametrize(
+    ("touched", "stale"),
+    [
+        ("2026-11-13 10:00:00+00", True),
+        ("2026-11-14 00:00:00+00", True),
+        ("2026-11-14 23:59:59+00", True),
+        ("2026-11-15 00:00:00+00", False),
+        ("2026-11-21 10:00:00+00", False),
+        ("infinity", False),
+    ],
+)
+@pytest.mark.promise("build.buckets")
+def test_work_in_progress_is_stale_from_seven_days_without_a_touch(touched: str, stale: bool) -> None:  # noqa: FBT001
+    rows = a_project(
+        tasks=[a_task("t", state_key="in_progress", updated_at=touched), a_task("idle", updated_at=touched)]
+    )
+
+    found = buckets_of(rows, ZONES[0])
+
+    assert found.in_progress == {uid("t")}
+    assert found.stale == ({uid("t")} if stale else set())
+
+
+@pytest.mark.promise("build.buckets")
+def test_seven_days_are_counted_on_the_wall_clock_of_the_zone() -> None:
+    rows = a_project(tasks=[a_task("t", state_key="in_progress", updated_at="2026-11-15 04:00:00+00")])
+
+    assert buckets_of(rows, ZoneInfo("UTC")).stale == frozenset()
+    assert buckets_of(rows, ZoneInfo("America/New_York")).stale == {uid("t")}
+
+
+@pytest.mark.parametrize("rel", ["has_task", "supports_goal", "references", "inspired_by"])
+@pytest.mark.parametrize(("kind", "serves"), [("task", True), ("plan", True), ("risk", False), ("goal", False)])
+@pytest.mark.promise("build.buckets")
+def test_a_goal_is_idle_until_any_task_or_plan_is_linked_to_it(rel: str, kind: str, serves: bool) -> None:  # noqa: FBT001
+    rows = a_project(edges=[an_edge("x", rel, "g"), an_edge("project", "has_goal", "g")])
+    over: dict[str, Any] = {"state_key": "achieved"} if kind == "goal" else {}
+    entities = {**rows.entities, "goal": [a_goal("g")]}
+    entities[kind] = [*entities[kind], a_row(kind, uid("x"), **over)]
+    rows = replace(rows, entities=entities)
+
+    assert buckets_of(rows, ZONES[0]).idle == (set() if serves else {uid("g")})
+
+
+@pytest.mark.promise("build.buckets", "graph.total")
+def test_all_of_a_cycle_are_needed_and_none_is_ready() -> None:
+    names = ("a", "b", "c")
+    rows = a_project(
+        tasks=[a_task(name, due_at="2026-11-25 00:00:00+00") for name in (*names, "free")],
+        edges=[an_edge(who, "depends_on", whom) for who, whom in (("a", "b"), ("b", "c"), ("c", "a"))],
+    )
+
+    found = buckets_of(rows, ZONES[0])
+
+    assert found.needed == found.blocked == {uid(name) for name in names}
+    assert found.needed_by == {uid(whom): (uid(who),) for who, whom in (("a", "b"), ("b", "c"), ("c", "a"))}
+    assert found.ready == {uid("free")}
+    assert found.unblocking == frozenset()
 
 
 @pytest.mark.parametrize("rel", ["depends_on", "requires", "blocked_by"])

@@ -12,7 +12,7 @@ from strategies import projects, rendered, texts
 from foreword import codec, keys
 from foreword.lines import fit
 from foreword.rows import ProjectRows
-from foreword.stamp import Stamp, glance
+from foreword.stamp import SCHEMA, Stamp, glance
 
 counters = st.integers(0, 2**62)
 moments = st.floats(0, 2**40, allow_nan=False)
@@ -132,8 +132,9 @@ def test_a_glance_at_a_stamp_sees_what_the_whole_stamp_says(stamp: Stamp) -> Non
 def test_a_stamp_of_another_version_is_none_and_one_with_more_words_is_read(stamp: Stamp) -> None:
     _, _, rest = stamp.line().partition(" ")
 
-    assert Stamp.parse(f"2 {rest}") is None
-    assert glance(f"2 {rest}") is None
+    for other in (SCHEMA - 1, SCHEMA + 1):
+        assert Stamp.parse(f"{other} {rest}") is None
+        assert glance(f"{other} {rest}") is None
     assert Stamp.parse(stamp.line().rstrip("\n") + " more words\n") == stamp
 
 
@@ -169,4 +170,4 @@ def test_a_head_that_lacks_something_is_none(head: Any) -> None:
 def test_keys_begin_alike_hold_the_version_and_tag_their_owner() -> None:
     found = [keys.project("P"), keys.focus("P", "E"), keys.projects_of("A")]
 
-    assert found == ["fw:1:{P}:project", "fw:1:{P}:focus:E", "fw:1:{A}:projects"]
+    assert found == [f"fw:{SCHEMA}:{{{of}" for of in ("P}:project", "P}:focus:E", "A}:projects")]

@@ -12,15 +12,19 @@ from strategies import (
     a_row,
     a_task,
     an_edge,
+    drafted,
     projects,
     reading,
     rendered,
+    tasks_of_goal,
+    tasks_of_plan,
     uid,
 )
 
 from foreword.rows import ProjectRows
 
-DONE = {"done", "completed", "achieved", "abandoned", "cancelled", "closed", "mitigated", "archived"}
+DONE = {"done", "completed"}
+"""States of a task that count as progress: one that was given up is over, and no progress."""
 
 
 def lights(rows: ProjectRows) -> dict[str, dict[str, Any]]:
@@ -30,22 +34,6 @@ def lights(rows: ProjectRows) -> dict[str, dict[str, Any]]:
 
 def linked(read: Reading, entity: str, kind: str) -> list[str]:
     return sorted(other for other in read.neighbours(entity) if read.kind_of[other] == kind)
-
-
-def tasks_of_plan(read: Reading, plan: str) -> set[str]:
-    return {b for a, rel, b in read.said if (a, rel, read.kind_of[b]) == (plan, "has_task", "task")}
-
-
-def tasks_of_goal(read: Reading, goal: str) -> set[str]:
-    """Those that support it, that it has, and those of the plans that do or that it has."""
-    said = {(rel, b if a == goal else a) for a, rel, b in read.said if goal in (a, b)}
-    tasks = {
-        other for rel, other in said if rel in {"supports_goal", "has_task"} and read.kind_of[other] == "task"
-    }
-    for rel, other in said:
-        if rel in {"supports_goal", "has_plan"} and read.kind_of[other] == "plan":
-            tasks |= tasks_of_plan(read, other)
-    return tasks
 
 
 def finished(rows: ProjectRows, tasks: set[str]) -> int:
@@ -171,3 +159,48 @@ def test_an_output_knows_its_goals_and_tasks() -> None:
 
     assert output["linked_task_ids"] == [uid("t")]
     assert output["linked_goal_ids"] == [uid("g")]
+
+
+@given(projects())
+@settings(max_examples=200)
+@pytest.mark.promise("build.derived")
+def test_what_works_towards_goals_and_plans_is_what_edges_say(rows: ProjectRows) -> None:
+    read = reading(rows)
+    of_kind = {kind: {i for i, name in read.kind_of.items() if name == kind} for kind in ("goal", "plan", "task")}
+    expected = {goal: tasks_of_goal(read, goal) for goal in of_kind["goal"]}
+    expected |= {plan: tasks_of_plan(read, plan) for plan in of_kind["plan"]}
+
+    work = drafted(rows).work
+
+    assert {i: set(tasks) for i, tasks in work.tasks.items()} == {
+        i: tasks for i, tasks in expected.items() if tasks
+    }
+    assert work.served == {
+        goal for goal in of_kind["goal"] if read.neighbours(goal) & (of_kind["task"] | of_kind["plan"])
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "done"), [("done", 1), ("completed", 1), ("cancelled", 0), ("abandoned", 0), ("todo", 0), (None, 0)]
+)
+@pytest.mark.promise("build.derived")
+def test_a_task_that_was_given_up_is_no_progress(state: str | None, done: int) -> None:
+    rows = a_project(
+        goals=[a_goal("g")], tasks=[a_task("t", state_key=state)], edges=[an_edge("t", "supports_goal", "g")]
+    )
+
+    goal = lights(rows)[uid("g")]
+
+    assert (goal["completed_tasks"], goal["total_tasks"]) == (done, 1)
+
+
+@given(projects())
+@pytest.mark.promise("build.derived")
+def test_a_task_waits_for_those_that_are_open_while_it_is(rows: ProjectRows) -> None:
+    draft, read = drafted(rows), reading(rows)
+    opened = draft.buckets.open
+    waits = {(who, whom) for who, whom in read.waits() if {who, whom} <= opened}
+
+    for entity, near in draft.near.items():
+        assert list(near.open_waits) == sorted(whom for who, whom in waits if who == entity)
+        assert near.needed_by == sum(whom == entity for _, whom in waits)

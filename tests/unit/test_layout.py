@@ -24,7 +24,25 @@ LAYOUTS = {
         },
         "head": {"line": "str", "tokens": "int", "relevance": "int", "header": "dict"},
         "line": ["int", "NoneType", "int", "str"],
-    }
+    },
+    2: {
+        "stamp": 11,
+        "fields": ["data", "head", "lines", "meta", "text"],
+        "data": {
+            "project_id": "str",
+            "as_of": "str",
+            "zone": "str",
+            "header": "dict",
+            "graph": "dict",
+            "slices": "dict",
+            "coverage": "dict",
+            "recent": "dict",
+            "handles": "dict",
+            "answers": "list",
+        },
+        "head": {"line": "str", "tokens": "int", "relevance": "int", "header": "dict"},
+        "line": ["int", "NoneType", "int", "str"],
+    },
 }
 """By version of the schema. Whoever has to change an entry has to raise ``SCHEMA``, and to add one instead."""
 

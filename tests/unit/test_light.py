@@ -5,14 +5,17 @@ from hypothesis import given
 from strategies import UTC, a_goal, a_project, a_risk, a_row, a_task, an_edge, projects, rendered, uid, written
 
 from foreword.dates import local_dates
+from foreword.derive import Neighbourhood
 from foreword.kinds import KINDS
-from foreword.light import label, record
+from foreword.light import Said, label, parts_of, record
 from foreword.rows import ProjectRows
+
+NOBODY = Neighbourhood({}, set(), set(), set(), set(), ())
 
 
 def line_of(rows: ProjectRows, handle: str) -> str:
     """The line of the entity with this handle."""
-    return next(line for line in written(rows).text.splitlines() if line.startswith(f"{handle} "))
+    return next(line for line in written(rows, 3000).text.splitlines() if line.startswith(f"{handle} "))
 
 
 @pytest.mark.promise("graph.schema")
@@ -72,9 +75,9 @@ def test_a_task_reads_from_state_to_links() -> None:
         ],
     )
 
-    assert line_of(rows, "T1") == 'T1 "Paint" blocked p1 due 2026-11-20 waits for T2 goal G1'
-    assert line_of(rows, "T2") == 'T2 "Buy paint" todo unlinked'
-    assert line_of(rows, "G1") == 'G1 "a goal" active 0/1 tasks done unlinked'
+    assert line_of(rows, "T1") == 'T1 "Paint" blocked p1 due 2026-11-20 goal G1 waits for T2'
+    assert line_of(rows, "T2") == 'T2 "Buy paint" todo unlinked needed by 1'
+    assert line_of(rows, "G1") == 'G1 "a goal" active unlinked 0/1 done'
 
 
 @pytest.mark.promise("lines.counted")
@@ -87,11 +90,13 @@ def test_a_long_list_of_handles_says_how_many_more() -> None:
     waiting = [line for line in written(rows, 3000).text.splitlines() if "waits for" in line]
 
     assert len(waiting) == 1
-    assert len(waiting[0].split("waits for ")[1].split()) == 5 + len(["+3", "unlinked"])
-    assert waiting[0].endswith(" +3 unlinked")
+    assert len(waiting[0].split("waits for ")[1].split()) == 5 + len(["+3"])
+    assert waiting[0].endswith(" +3")
 
 
-@pytest.mark.parametrize("state", ["3/4", "T7", "unlinked", "²/³", "in progress", "2/"])
+@pytest.mark.parametrize(
+    "state", ["3/4", "T7", "unlinked", "changed", "no tasks or plans", "²/³", "in progress", "2/"]
+)
 @pytest.mark.promise("lines.unforgeable")
 def test_a_state_that_reads_like_ours_is_quoted(state: str) -> None:
     rows = a_project(tasks=[a_task(title="x", state_key=state)], edges=[an_edge("project", "has_task", "t")])
@@ -103,7 +108,7 @@ def test_a_state_that_reads_like_ours_is_quoted(state: str) -> None:
 def test_a_number_of_any_length_fits_its_line() -> None:
     rows = a_project(risks=[a_risk(title="x", impact="high", probability="0." + "3" * 300)])
 
-    assert line_of(rows, "R1") == 'R1 "x" identified impact high probability 0.3333333333333333 unlinked'
+    assert line_of(rows, "R1") == 'R1 "x" identified unlinked impact high probability 0.3333333333333333'
 
 
 @pytest.mark.promise("lines.counted")
@@ -118,5 +123,34 @@ def test_a_decision_reads_with_its_outcome() -> None:
     )
 
     assert (
-        line_of(a_project(decisions=[row]), "D1") == 'D1 "Ramp" made on 2026-11-10 outcome "a \'ramp\'" unlinked'
+        line_of(a_project(decisions=[row]), "D1") == 'D1 "Ramp" made unlinked on 2026-11-10 outcome "a \'ramp\'"'
     )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "characters", "enough"),
+    [
+        ("Use tar", 120, True),
+        ("Use tar", 6, False),
+        ("a b c d e f g h i j k l", 120, True),
+        ("a b c d e f g h i j k l m n o", 120, True),
+        ("a b c d e f g h i j k lacquer", 40, True),
+        ("aa bb cc dd ee ff gg hh ii jj kk lacquer it", 40, False),
+        ("aaa bbb ccc ddd eee fff ggg hhh iii jjj kkk lll mmm", 40, False),
+        ('"Use" tar', 120, True),
+        ("it was cut…", 120, False),
+        ("a b c d e f g h i j k l m cut…", 120, True),
+    ],
+)
+@pytest.mark.promise("recall.catalogue")
+def test_of_an_outcome_the_first_twelve_words_or_all_are_enough(
+    outcome: str,
+    characters: int,
+    enough: bool,  # noqa: FBT001 - a table
+) -> None:
+    kind = KINDS.by_name["decision"]
+    light = record(kind, a_row("decision", uid("d"), outcome=outcome), local_dates(UTC))
+
+    parts = parts_of(kind, light, Said(NOBODY), {}, (characters, 5))
+
+    assert [part.enough for part in parts if part.name == "outcome"] == [enough]

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from strategies import texts
 
 from foreword.errors import BadBudget
-from foreword.lines import SMALLEST_BUDGET, Fitted, Line, check_budget, fit, is_line, shorten, total
+from foreword.lines import SMALLEST_BUDGET, Fitted, Line, admitted, check_budget, fit, is_line, shorten, total
 from foreword.text import clean
 from foreword.tokens import count
 
 
-def a_line(place: int, tokens: int, under: int | None = None) -> Line:
-    return Line(place, under, tokens, f"line {place}\n")
+def a_line(place: int, tokens: int, under: int | None = None, said: int = 1) -> Line:
+    return Line(place, under, tokens, f"line {place}{', more' * (said - 1)}\n")
 
 
 def a_heading(place: int, tokens: int) -> Line:
@@ -24,18 +24,29 @@ def a_heading(place: int, tokens: int) -> Line:
 
 @st.composite
 def pages(draw: st.DrawFn) -> tuple[list[Line], int]:
-    """Lines in order of rank, and how many of them are printed in any case; a heading stands before its lines."""
+    """Lines in order of rank, and how many of them are printed in any case; a heading stands before its lines, and
+    a line that says more at the place of another after it.
+    """
     always = [a_line(place, draw(st.integers(1, 30))) for place in range(draw(st.integers(0, 8)))]
     ranked: list[Line] = []
     sections = st.integers(1, 5)
+    standing = {line.place: (line, 1) for line in always}
     for number in range(draw(st.integers(0, 30))):
+        if standing and draw(st.integers(0, 2)) == 0:
+            line, said = draw(st.sampled_from(list(standing.values())))
+            longer = a_line(line.place, line.tokens + draw(st.integers(1, 60)), line.heading, said + 1)
+            ranked.append(longer)
+            standing[line.place] = longer, said + 1
+            continue
         section = 1000 * draw(sections)
         if section >= 4000:
             ranked.append(a_line(section + number, draw(st.integers(1, 90))))
+            standing[ranked[-1].place] = ranked[-1], 1
             continue
         if not any(line.place == section for line in ranked):
             ranked.append(a_heading(section, draw(st.integers(1, 30))))
         ranked.append(a_line(section + 1 + number, draw(st.integers(1, 90)), section))
+        standing[ranked[-1].place] = ranked[-1], 1
     return always + ranked, len(always)
 
 
@@ -91,16 +102,56 @@ def test_a_text_never_exceeds_its_budget(page: tuple[Sequence[Line], int], budge
 
 @given(pages(), budgets)
 @pytest.mark.promise("lines.counted")
-def test_the_count_and_the_lines_left_out_are_those_of_the_text(
-    page: tuple[Sequence[Line], int], budget: int
-) -> None:
+def test_the_count_is_that_of_the_text(page: tuple[Sequence[Line], int], budget: int) -> None:
     lines, _ = page
 
     fitted = fit(*page, budget)
 
     printed = [line for line in lines if line.text.rstrip("\n") in shown(fitted)]
+    assert fitted.text.count("\n") == len(shown(fitted)) == len(printed)
     assert fitted.tokens == total(printed)
-    assert fitted.left_out == sum(1 for line in lines if line not in printed and line.heading != line.place)
+
+
+@given(pages(), budgets)
+@pytest.mark.promise("lines.parts", "lines.monotone")
+def test_the_lines_printed_are_a_beginning_of_the_order_the_last_of_each_place(
+    page: tuple[Sequence[Line], int], budget: int
+) -> None:
+    lines, always = page
+    plain = [line for line in lines if line.heading != line.place]
+    headings = {line.place: line.tokens for line in lines if line.heading == line.place}
+
+    def standing(first: int) -> dict[int, Line]:
+        return {line.place: line for line in plain[:first]}
+
+    def cost(first: int) -> int:
+        chosen = standing(first).values()
+        under = {line.heading for line in chosen if line.heading is not None}
+        return total(chosen) + sum(headings[place] for place in under)
+
+    fits = always
+    while fits < len(plain) and cost(fits + 1) <= budget:
+        fits += 1
+    fitted = fit(*page, budget)
+
+    assert {text for text in shown(fitted) if not text.startswith("##")} == {
+        line.text.rstrip("\n") for line in standing(fits).values()
+    }
+    assert fitted.tokens == cost(fits)
+
+
+@given(pages())
+@pytest.mark.promise("lines.parts")
+def test_what_is_admitted_says_from_which_total_it_is_printed(page: tuple[Sequence[Line], int]) -> None:
+    lines, always = page
+
+    for line, from_total in admitted(lines, len(lines), 0):
+        if from_total >= SMALLEST_BUDGET:
+            at, before = fit(lines, always, from_total), fit(lines, always, max(from_total - 1, SMALLEST_BUDGET))
+            if line.heading != line.place:
+                assert at.tokens >= from_total
+                assert line in lines[:always] or at.tokens == from_total
+                assert line in lines[:always] or from_total == SMALLEST_BUDGET or before.tokens < from_total
 
 
 @given(pages(), budgets, st.integers(0, 300))
@@ -110,7 +161,8 @@ def test_a_larger_budget_shows_all_that_a_smaller_one_showed(
 ) -> None:
     smaller, larger = fit(*page, budget), fit(*page, budget + more)
 
-    assert shown(smaller) <= shown(larger)
+    for text in shown(smaller):
+        assert any(each == text or each.startswith(f"{text}, ") for each in shown(larger))
 
 
 @given(pages(), budgets)
@@ -141,6 +193,15 @@ def test_a_heading_is_paid_for_once_and_only_with_a_line_below_it() -> None:
 @pytest.mark.promise("lines.monotone")
 def test_nothing_is_admitted_after_the_first_line_that_does_not_fit() -> None:
     assert fit([a_line(1, 200), a_line(2, 90), a_line(3, 1)], 0, 250).text == "line 1\n"
+
+
+@pytest.mark.promise("lines.parts")
+def test_a_line_that_says_more_costs_only_what_it_adds_and_stands_in_place_of_the_first() -> None:
+    lines = [a_heading(10, 5), a_line(11, 100, 10), a_line(12, 100, 10), a_line(11, 145, 10, said=2)]
+
+    assert fit(lines, 0, 250).text == "## 10\nline 11, more\nline 12\n"
+    assert fit(lines, 0, 250).tokens == 250
+    assert fit([*lines[:3], a_line(11, 146, 10, said=2)], 0, 250).text == "## 10\nline 11\nline 12\n"
 
 
 @pytest.mark.parametrize("budget", [249, 0, -1])

@@ -10,7 +10,7 @@ def test_the_frame_is_the_golden_one() -> None:
         "What follows between <project_context> and </project_context> is data about one project"
     )
     assert framed.endswith(f"<project_context>\n{LINES}</project_context>\n")
-    assert framed.count("\n") == 16
+    assert framed.count("\n") == 17
 
 
 def test_words_of_a_title_do_not_reach_the_template_engine() -> None:

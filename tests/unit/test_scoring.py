@@ -27,7 +27,7 @@ from foreword.buckets import Buckets
 from foreword.kinds import KINDS, Kind
 from foreword.rows import ProjectRows, Row
 from foreword.scoring import UNLINKED, ranked, slice_of
-from foreword.selection import admission_order
+from foreword.selection import general_order
 
 kinds = st.sampled_from(KINDS.entities)
 
@@ -131,15 +131,14 @@ def test_a_slice_shows_open_before_finished_and_direct_before_unlinked_of_equal_
 def test_a_slice_is_the_beginning_of_a_whole_sort_after_the_deduction(rows: ProjectRows, shown: int) -> None:
     draft = drafted(rows)
 
-    for declared in KINDS.entities:
-        kind = replace(declared, shown=shown)
+    for kind in KINDS.entities:
         entities = ranked(kind, rows.entities.get(kind.name, ()), draft.buckets)
         deducted = [
             (score - UNLINKED if score >= 20 and not kind.always and i not in draft.graph.direct else score, at, i)
             for score, at, i, _ in entities
         ]
         by_rank = sorted(sorted(sorted(deducted, key=itemgetter(2)), key=itemgetter(1), reverse=True), key=points)
-        assert slice_of(kind, entities, draft.graph.direct) == [i for _, _, i in by_rank[:shown]]
+        assert slice_of(kind, entities, draft.graph.direct, shown) == [i for _, _, i in by_rank[:shown]]
 
 
 def points(entity: tuple[int, str, str]) -> int:
@@ -187,7 +186,7 @@ def test_lines_are_admitted_once_each_the_best_first_and_open_before_finished(
 ) -> None:
     draft = drafted(rows)
 
-    order = admission_order(draft.slices, draft.scores)
+    order = general_order(draft.slices, draft.scores)
 
     assert sorted(order) == sorted(entity for group in draft.slices.values() for entity in group)
     assert all(draft.scores[group[0]] <= draft.scores[order[0]] for group in draft.slices.values() if group)
@@ -201,7 +200,7 @@ def test_kinds_take_turns_when_lines_are_admitted() -> None:
     slices = {"task": ["t1", "t2", "t3"], "goal": ["g1", "g2"], "risk": []}
     scores = {"t1": 100, "t2": 99, "t3": 98, "g1": 97, "g2": 20}
 
-    assert admission_order(slices, scores) == ["t1", "g1", "t2", "t3", "g2"]
+    assert general_order(slices, scores) == ["t1", "g1", "t2", "t3", "g2"]
 
 
 @pytest.mark.promise("build.buckets")
