@@ -1,6 +1,6 @@
 # Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check chaos model bench format lock clean
+.PHONY: help setup demo test check chaos model bench recall format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -42,6 +42,9 @@ model: $(READY)  ## Search the protocol's model, kill its mutants, print the sho
 
 bench: $(READY)  ## Print ratios, side by side in one run
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+recall: $(READY)  ## Measure what a bundle is worth (ARGS="--data DIR --plot recall.svg")
+	@$(BIN)/python -m benchmarks.recall $(ARGS)
 
 format: $(READY)  ## Let ruff format and fix what it can
 	@$(BIN)/ruff check --fix-only .

@@ -155,6 +155,17 @@ def _select(project_id: str, tools: Tools, clock: "_Stages", *, survey: bool) ->
     return draft
 
 
+def drafted(project_id: str, tools: Tools) -> tuple[Draft, dict[str, str]]:
+    """What a build of the project would show now, and the handles for it. Publishes nothing.
+
+    Raises:
+        UnknownProject: there is no such live project.
+        BuildError, SchemaError, Unavailable: it could not be built.
+    """
+    draft = _select(project_id, tools, _Stages(), survey=False)
+    return draft, handles_for(tools.connection, project_id, draft.named, tools.kinds)
+
+
 def _chosen(draft: Draft) -> dict[str, list[str]]:
     """What the draft shows, by kind, without the project itself."""
     chosen: dict[str, list[str]] = {}

@@ -17,6 +17,7 @@ import click
 import foreword
 from foreword.errors import ForewordError
 from worker.commands.demo import demo
+from worker.commands.explain import explain_, inspect_
 from worker.commands.imports import import_
 from worker.commands.migrate import migrate
 from worker.commands.projects import projects
@@ -53,7 +54,22 @@ def cli(context: click.Context, data_dir: str | None) -> None:
     context.obj = from_environment(environment)
 
 
-for command in (up, demo, migrate, import_, projects, rebuild, show, work, relay, pause, resume, build):
+for command in (
+    up,
+    demo,
+    migrate,
+    import_,
+    projects,
+    rebuild,
+    show,
+    explain_,
+    inspect_,
+    work,
+    relay,
+    pause,
+    resume,
+    build,
+):
     cli.add_command(command)
 
 
