@@ -3,14 +3,17 @@
 import json
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from foreword.kinds import KINDS, Kind
 from loaders.connection import Connection
 
+Link = tuple[str, str, str, str, str]
+"""(src_kind, src_id, rel, dst_kind, dst_id)."""
+
 # Shares of kinds and states as in the dataset of Python enhancement proposals.
-_SHARE = {
+SHARE = {
     "task": 0.24,
     "goal": 0.07,
     "plan": 0.06,
@@ -23,7 +26,7 @@ _SHARE = {
     "signal": 0.10,
     "insight": 0.02,
 }
-_STATES = {
+STATES = {
     "task": ("done",) * 5 + ("todo",) * 3 + ("in_progress", "blocked"),
     "goal": ("achieved", "achieved", "abandoned", "draft", "active"),
     "plan": ("completed", "completed", "draft", "active"),
@@ -44,29 +47,31 @@ _DIRECT = 0.3
 def create_project(connection: Connection, entities: int, seed: int = 1) -> str:
     """Insert a project of about ``entities`` entities and 1.3 times as many edges; its id."""
     chance = random.Random(seed * 1_000_003 + entities)
-    project = _id(chance)
+    project = new_id(chance)
     ids: list[tuple[str, str]] = []
     with connection.transaction():
         connection.execute(
             "insert into onto_projects (id, name, state_key, type_key, description, next_step_short, start_at)"
             " values (%s, %s, 'active', 'project.software', %s, 'Ship it', '2025-01-01Z')",
-            [project, f"Synthetic project of {entities}", _words(chance, 30)],
+            [project, f"Synthetic project of {entities}", words(chance, 30)],
         )
         for kind in KINDS.entities:
-            amount = max(round(entities * _SHARE[kind.name]), 1)
-            born = [_id(chance) for _ in range(amount)]
+            amount = max(round(entities * SHARE[kind.name]), 1)
+            born = [new_id(chance) for _ in range(amount)]
             ids += [(kind.name, each) for each in born]
-            _copy(connection, kind, (_row(kind, each, project, chance) for each in born))
-        _copy_edges(connection, project, ids, chance)
+            copy_rows(connection, kind, (_row(kind, each, project, chance) for each in born))
+        copy_edges(connection, project, _random_edges(project, ids, chance), chance)
     connection.execute("analyze")
     return project
 
 
-def _id(chance: random.Random) -> str:
+def new_id(chance: random.Random) -> str:
+    """A UUID."""
     return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
-def _words(chance: random.Random, most: int) -> str:
+def words(chance: random.Random, most: int) -> str:
+    """Some words, three at least."""
     return " ".join(chance.choices(_WORDS, k=chance.randint(3, most)))
 
 
@@ -85,23 +90,24 @@ def _row(kind: Kind, entity: str, project: str, chance: random.Random) -> dict[s
 
 def _cell(kind: Kind, name: str, of_type: str, chance: random.Random) -> Any:
     if name == "state_key":
-        return chance.choice(_STATES[kind.name])
+        return chance.choice(STATES[kind.name])
     if name == "impact":
         return chance.choice(("low", "medium", "medium", "high", "critical"))
     if name == kind.label or name in {"title", "name"}:
-        return _words(chance, 12)
+        return words(chance, 12)
     made = {
-        "text": lambda: _words(chance, 120) if name == "content" else _words(chance, 40),
+        "text": lambda: words(chance, 120) if name == "content" else words(chance, 40),
         "integer": lambda: chance.choice((None, 1, 2, 3, 4)),
         "numeric": lambda: chance.choice((None, 0.3, 0.6)),
         "timestamptz": lambda: _time(chance),
-        "jsonb": lambda: json.dumps({"summary": _words(chance, 30)}),
+        "jsonb": lambda: json.dumps({"summary": words(chance, 30)}),
         "uuid": lambda: None,
     }
     return made[of_type]()  # type: ignore[no-untyped-call]
 
 
-def _copy(connection: Connection, kind: Kind, rows: Iterator[dict[str, Any]]) -> None:
+def copy_rows(connection: Connection, kind: Kind, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Insert rows of a kind: every column but deleted_at."""
     names = [column.name for column in kind.columns_of() if column.name != "deleted_at"]
     with connection.cursor().copy(f"copy {kind.table} ({', '.join(names)}) from stdin".encode()) as copy:
         for row in rows:
@@ -116,13 +122,18 @@ _RELATIONS = {
 }
 
 
-def _copy_edges(connection: Connection, project: str, ids: list[tuple[str, str]], chance: random.Random) -> None:
-    columns = "id, project_id, src_kind, src_id, dst_kind, dst_id, rel"
+def _random_edges(project: str, ids: list[tuple[str, str]], chance: random.Random) -> Iterator[Link]:
+    for kind, entity in ids:
+        if chance.random() < _DIRECT:
+            yield "project", project, f"has_{kind}", kind, entity
+    for _ in range(round(len(ids) * (_EDGES_PER_ENTITY - _DIRECT))):
+        (src_kind, src), (dst_kind, dst) = chance.choice(ids), chance.choice(ids)
+        yield src_kind, src, _RELATIONS.get((src_kind, dst_kind), "references"), dst_kind, dst
+
+
+def copy_edges(connection: Connection, project: str, links: Iterable[Link], chance: random.Random) -> None:
+    """Insert the edges of a project."""
+    columns = "id, project_id, src_kind, src_id, rel, dst_kind, dst_id"
     with connection.cursor().copy(f"copy onto_edges ({columns}) from stdin".encode()) as copy:
-        for kind, entity in ids:
-            if chance.random() < _DIRECT:
-                copy.write_row([_id(chance), project, "project", project, kind, entity, f"has_{kind}"])
-        for _ in range(round(len(ids) * (_EDGES_PER_ENTITY - _DIRECT))):
-            (src_kind, src), (dst_kind, dst) = chance.choice(ids), chance.choice(ids)
-            rel = _RELATIONS.get((src_kind, dst_kind), "references")
-            copy.write_row([_id(chance), project, src_kind, src, dst_kind, dst, rel])
+        for link in links:
+            copy.write_row([new_id(chance), project, *link])

@@ -1,0 +1,3 @@
+-- Which goals have nothing working towards them?
+select null, null, 'count', 'goal', 'idle', count(*)::text from idle
+union all select null, null, 'named', id::text, 'idle', null from idle
