@@ -34,9 +34,8 @@ _FITS, _RISE = 1.05, 1.2
 
 def reserved(demand: int) -> float:
     """The share of tokens beyond RESERVED_FROM that the views have at least, where answering the whole
-    catalogue takes
-    ``demand`` tokens: little where it fits the default budget, up to a half where only the tails of long lists
-    would gain by more. In between it rises steadily, so that an edit changes little.
+    catalogue takes ``demand`` tokens: little where it fits the default budget, up to a half where only the tails
+    of long lists would gain by more. In between it rises steadily, so that an edit changes little.
     """
     return min(max(LEAST_RESERVED + (demand / DEFAULT_BUDGET - _FITS) * _RISE, LEAST_RESERVED), MOST_RESERVED)
 

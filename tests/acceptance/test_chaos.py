@@ -20,6 +20,7 @@ from chaos.world import Options, World, made, peopled
 
 from foreword import keys
 from foreword.freshness import contains
+from foreword.stamp import Stamp
 
 SEED, SECONDS = 6, 10.0
 
@@ -113,7 +114,7 @@ def test_the_harness_and_the_product_read_snapshots_alike(snapshot: str, transac
 
 
 def test_a_bundle_that_differs_in_one_byte_is_found() -> None:
-    line = b"1 0 9.0 1 1 1 1 1.0 - UTC 1:1:\n"
+    line = Stamp(epoch=1, generation=1, snapshot="1:1:").line().encode()
     fields = {keys.META: line, keys.TEXT: line + b"text", keys.DATA: b"{}", "m:someone": b"viewer"}
 
     assert difference(fields, {**fields, keys.META: b"", keys.TEXT: b"\ntext"}) == ""
