@@ -6,6 +6,7 @@ state of its kind; a state nobody knows counts as open. Source of the rules: spe
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -25,7 +26,7 @@ class Buckets:
     """Sets of entity ids. One entity may be in several.
 
     Attributes:
-        open: every entity that is not finished; what has no state never is.
+        open: every entity that is not finished; what has no state never is. ``open_of``: the same by kind.
         overdue: open, the local date of its due column before the as-of date: for a goal, that it is behind, for
             a milestone, that it is missed.
         today: open, due on the as-of date, or a task starting then and not overdue.
@@ -45,6 +46,7 @@ class Buckets:
     """
 
     open: frozenset[str]
+    open_of: Mapping[str, AbstractSet[str]]
     overdue: frozenset[str]
     today: frozenset[str]
     soon: frozenset[str]
@@ -96,6 +98,7 @@ def buckets(
     blocked |= {who for who, whom in waits_for.items() if who in tasks and not tasks.isdisjoint(whom)}
     return Buckets(
         open=everyone,
+        open_of=opened,
         overdue=frozenset(dated["overdue"]),
         today=frozenset(dated["today"]),
         soon=frozenset(dated["soon"]),
@@ -136,8 +139,9 @@ def _happened(kinds: Registry, entities: Mapping[str, Sequence[Row]], local_date
         row[0]
         for kind in kinds.entities
         if any(bucket == "happened" for bucket, _ in kind.tally)
+        for at in (kind.at[kind.happened],)
         for row in entities.get(kind.name, ())
-        if row[kind.at[kind.happened]] is not None and local_date(row[kind.at[kind.happened]]) is not None
+        if local_date(row[at]) is not None
     )
 
 

@@ -93,8 +93,9 @@ def _between(
     graph: Graph, kind: str, other: str, relations: Collection[str] | None = None
 ) -> Iterator[tuple[str, str, str]]:
     """The edges between two kinds, of ``relations`` or of any."""
-    for (rel, *kinds), keys in graph.groups.items():
-        if {kind, other} == {*kinds} and (relations is None or rel in relations):
+    either = (kind, other), (other, kind)
+    for (rel, *ends), keys in graph.groups.items():
+        if tuple(ends) in either and (relations is None or rel in relations):
             yield from keys
 
 
@@ -126,13 +127,13 @@ class Surroundings:
         self._done = done
         self._work = work
         self._open = waiting
-        near: dict[str, list[tuple[str, str]]] = {i: [] for i in shown}
+        near: dict[str, list[str]] = {i: [] for i in shown}
         relations = [key for key in graph.edges if key[1] in near or key[2] in near]
-        for rel, src, dst in relations:
+        for _, src, dst in relations:
             if src in near:
-                near[src].append((rel, dst))
+                near[src].append(dst)
             if dst in near:
-                near[dst].append((rel, src))
+                near[dst].append(src)
         self._near = near
         self._waits_for: dict[str, set[str]] = {}
         self._waiting: dict[str, set[str]] = {}
@@ -144,17 +145,21 @@ class Surroundings:
         """The neighbourhood of an entity shown."""
         kind_of = self._graph.kind_of
         links: dict[str, set[str]] = {}
-        for _, other in self._near[entity]:
-            links.setdefault(kind_of[other], set()).add(other)
+        for other in self._near[entity]:
+            kind = kind_of[other]
+            if kind in links:
+                links[kind].add(other)
+            else:
+                links[kind] = {other}
         tasks = self._work.tasks.get(entity, _NONE)
         return Neighbourhood(
-            links=links,
-            waits_for=self._waits_for.get(entity, _NONE),
-            waiting=self._waiting.get(entity, _NONE),
-            tasks=tasks,
-            done=tasks & self._done,
-            open_waits=self._open.waits_for.get(entity, ()),
-            needed_by=len(self._open.needed_by.get(entity, ())),
+            links,
+            self._waits_for.get(entity, _NONE),
+            self._waiting.get(entity, _NONE),
+            tasks,
+            tasks & self._done if tasks else _NONE,
+            self._open.waits_for.get(entity, ()),
+            len(self._open.needed_by.get(entity, ())),
         )
 
 

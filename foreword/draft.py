@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import chain, zip_longest
 from operator import itemgetter
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from foreword.buckets import Buckets, buckets
@@ -22,7 +23,7 @@ from foreword.kinds import BEST, HAPPENED, KINDS, LATEST, Kind, Registry
 from foreword.light import MOST_HANDLES
 from foreword.questions import Asked, Standing, asked, candidates
 from foreword.rows import ProjectRows, Row
-from foreword.scoring import ranked, slice_of
+from foreword.scoring import best_by_link, ranked, slice_of
 from foreword.selection import VIEW_LINES, VIEW_WORTH, general_order
 
 ENTITIES = 200
@@ -103,8 +104,18 @@ def in_order_of_creation(by_id: Mapping[str, tuple[Kind, Row]]) -> list[tuple[st
     return [(kind, entity) for kind, _, entity in sorted(born)]
 
 
-def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Draft:
-    """Decide what a project's bundle shows as of a local date."""
+class Sorted(NamedTuple):
+    """A project's rows, each id once, and what bundles and briefs both ask of them first."""
+
+    rows: ProjectRows
+    kinds: Registry
+    graph: Graph
+    work: Work
+    buckets: Buckets
+
+
+def sorted_out(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Sorted:
+    """Sort a project's rows as of a local date: once, for bundles and briefs alike."""
     graph = graph_of(rows, kinds)
     rows = _once(rows, graph, kinds)
     work = work_of(graph)
@@ -116,16 +127,28 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         local_date=local_dates(zone),
         kinds=kinds,
     )
-    ranks = {kind.name: ranked(kind, rows.entities.get(kind.name, ()), found) for kind in kinds.entities}
-    view = {kind.name: slice_of(kind, ranks[kind.name], graph.direct, ENTITIES) for kind in kinds.entities}
+    return Sorted(rows, kinds, graph, work, found)
+
+
+def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = KINDS) -> Draft:
+    """Decide what a project's bundle shows as of a local date."""
+    rows, _, graph, work, found = sorted_out(rows, as_of=as_of, zone=zone, kinds=kinds)
+    ranks: dict[str, list[Ranked]] = {}
+    rank_of: dict[str, Ranked] = {}
+    linked: dict[str, list[Ranked]] = {}
+    view: dict[str, list[str]] = {}
+    for kind in kinds.entities:  # all of it kind by kind: what has just been looked at is looked at fastest
+        group = ranks[kind.name] = ranked(kind, rows.entities.get(kind.name, ()), found)
+        rank_of.update(zip(map(itemgetter(2), group), group, strict=True))
+        linked[kind.name], others = best_by_link(group, graph.direct, ENTITIES)
+        view[kind.name] = slice_of(kind, linked[kind.name], others, ENTITIES)
     slices = {kind.name: view[kind.name][: kind.shown] for kind in kinds.entities}
-    snap = snapshot(rows.project_id, graph, ranks.values())
-    recent = _recent(found.changed, ranks)
+    snap = snapshot(rows.project_id, graph, linked.values(), rank_of)
+    recent = _recent(found.changed, rank_of)
     context_document = _context_document(graph, rows.project_id)
-    scores = {entity[2]: entity[0] for group in ranks.values() for entity in group}
-    questions = asked(Standing(rows, graph, found, kinds, scores.__getitem__))
+    questions = asked(Standing(rows, graph, found, kinds, lambda entity: rank_of[entity][0]))
     views = _views(kinds, rows, ranks, view, found)
-    order = general_order(view, scores)
+    order = general_order(view, {entity: rank_of[entity][0] for group in view.values() for entity in group})
     lines = _enough(candidates(questions, graph) | views.keys(), order)
     shown = {i for group in slices.values() for i in group} | {i for i, _ in snap.nodes[1:]} | lines
     near = _neighbourhoods(rows, graph, found, work, shown, kinds)
@@ -146,7 +169,7 @@ def select(rows: ProjectRows, *, as_of: date, zone: ZoneInfo, kinds: Registry = 
         snapshot=snap,
         slices=slices,
         recent=recent,
-        scores={entity: scores[entity] for entity in shown},
+        scores={entity: rank_of[entity][0] for entity in shown},
         questions=questions,
         views=views,
         view=[entity for entity in order if entity in lines],
@@ -188,11 +211,20 @@ def _enough(entities: AbstractSet[str], order: Sequence[str]) -> set[str]:
     return {*entities, *more[: max(ENTITIES - len(entities), 0)]}
 
 
+_NONE: Mapping[str, int] = {}
+
+
 def _sizes(kinds: Registry, graph: Graph, found: Buckets) -> dict[str, dict[str, int]]:
     kind_of = graph.kind_of.__getitem__
-    buckets = dict.fromkeys(bucket for kind in kinds.entities for bucket, _ in kind.tally)
-    counted = {bucket: Counter(map(kind_of, found.of(bucket))) for bucket in buckets}
-    return {kind.name: {bucket: counted[bucket][kind.name] for bucket, _ in kind.tally} for kind in kinds.entities}
+    buckets = {bucket for kind in kinds.entities for bucket, _ in kind.tally} - {"open"}
+    counted: dict[str, Mapping[str, int]] = {
+        bucket: Counter(map(kind_of, entities)) for bucket in buckets if (entities := found.of(bucket))
+    }
+    counted["open"] = {name: len(entities) for name, entities in found.open_of.items()}
+    return {
+        kind.name: {bucket: counted.get(bucket, _NONE).get(kind.name, 0) for bucket, _ in kind.tally}
+        for kind in kinds.entities
+    }
 
 
 def _states(kinds: Registry, rows: ProjectRows) -> dict[str, dict[str, int]]:
@@ -235,10 +267,8 @@ def _first_of(order: str, kind: Kind, rows: ProjectRows, entities: Sequence[Rank
     return [entity[2] for entity in best(entities, VIEW_LINES)]
 
 
-def _recent(changed: frozenset[str], ranks: Mapping[str, Sequence[Ranked]]) -> list[str]:
-    if not changed:
-        return []
-    touched = [(0, e[1], e[2], e[3]) for group in ranks.values() for e in group if e[2] in changed]
+def _recent(changed: frozenset[str], rank_of: Mapping[str, Ranked]) -> list[str]:
+    touched = [(0, *rank_of[entity][1:]) for entity in changed]
     return [entity[2] for entity in best(touched, RECENT)]
 
 
@@ -277,8 +307,8 @@ def mentions(kind: Kind, near: Neighbourhood) -> set[str]:
     """Other entities that the line of an entity of ``kind`` names: the first few of each list."""
     found = set(near.open_waits[:MOST_HANDLES])
     for field in kind.derived:
-        if field.rule == "links":
-            found.update(sorted(near.links.get(field.kind, ()))[:MOST_HANDLES])
+        if field.rule == "links" and field.kind in near.links:
+            found.update(sorted(near.links[field.kind])[:MOST_HANDLES])
     return found
 
 

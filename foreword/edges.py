@@ -5,6 +5,7 @@ a reversed twin counts once. An unknown relation keeps its own name.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 Edge = tuple[str, str, str, str, str, str]
 """(id, src_id, src_kind, dst_id, dst_kind, rel) as stored."""
@@ -66,6 +67,7 @@ def canonical(rel: str, src: str, src_kind: str, dst: str, dst_kind: str) -> tup
     return name, src, dst
 
 
+@lru_cache(maxsize=4096)  # a few hundred in all, the same ones in every build
 def turning(rel: str, src_kind: str, dst_kind: str) -> tuple[str, int]:
     """``canonical`` without the ids: the relation, and 0 as stored, 1 ends change places, 2 lower id first."""
     name, src, _ = canonical(rel, "a", src_kind, "b", dst_kind)

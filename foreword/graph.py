@@ -5,7 +5,7 @@ The same rows in any order give the same result; every choice ends in a comparis
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -34,7 +34,7 @@ class Graph:
         kind_of: the kind of every live entity, the project included, by id.
         edges: (relation, src, dst) in canonical form to the stored edge that stands for it.
         direct: entities with an edge to the project, either way round.
-        reachable: entities within two steps of the project.
+        reachable: entities within two steps of the project. ``reached``: how many they are, by kind.
         linked: entities with any live edge.
         around: the keys of the edges that touch a direct entity.
         groups: the keys of the edges by (relation, kind of one end, kind of the other), in either order of the
@@ -47,6 +47,7 @@ class Graph:
     edges: Mapping[tuple[str, str, str], Edge]
     direct: frozenset[str]
     reachable: frozenset[str]
+    reached: Mapping[str, int]
     linked: frozenset[str]
     around: Sequence[tuple[str, str, str]]
     groups: Mapping[Triple, Sequence[tuple[str, str, str]]]
@@ -63,11 +64,13 @@ def graph_of(rows: ProjectRows, kinds: Registry) -> Graph:
     root = rows.project_id
     direct = _ends([key for triple, keys in groups.items() if PROJECT in triple[1:] for key in keys]) - {root}
     around = [key for key in edges if key[1] in direct or key[2] in direct]
+    reachable = _ends(around) - {root}
     return Graph(
         kind_of=kind_of,
         edges=edges,
         direct=direct,
-        reachable=_ends(around) - {root},
+        reachable=reachable,
+        reached=Counter(map(kind_of.__getitem__, reachable)),
         linked=_ends(edges) - {root},
         around=around,
         groups=groups,
@@ -147,9 +150,8 @@ def unresolved_ends(rows: ProjectRows, kinds: Registry) -> frozenset[str]:
 
 def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict[str, int]]:
     """For every kind that the database has: how much of it the graph holds. ``total = direct + unlinked``."""
-    direct, reachable, linked = (
-        Counter(map(graph.kind_of.__getitem__, ids)) for ids in (graph.direct, graph.reachable, graph.linked)
-    )
+    direct = Counter(map(graph.kind_of.__getitem__, graph.direct))
+    alone = Counter(map(graph.kind_of.__getitem__, graph.kind_of.keys() - graph.linked))
     table = {}
     for kind in kinds.entities:
         if kind.name in rows.absent:
@@ -159,8 +161,8 @@ def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict
             "total": total,
             "direct": direct[name],
             "unlinked": total - direct[name],
-            "reachable": reachable[name],
-            "orphan": total - linked[name],
+            "reachable": graph.reached.get(name, 0),
+            "orphan": alone[name],
         }
     return table
 
@@ -168,6 +170,10 @@ def coverage(rows: ProjectRows, graph: Graph, kinds: Registry) -> dict[str, dict
 def best(entities: Iterable[Ranked], limit: int) -> list[Ranked]:
     """The ``limit`` best: higher score first, then later touched, then lower id."""
     found = list(entities)
+    if len(found) > 2 * limit > 0:
+        # Comparing numbers alone settles most; of a few dozen entities there is nothing to settle.
+        least = sorted(map(itemgetter(0), found))[-limit]
+        found = [entity for entity in found if entity[0] >= least]
     if len(found) > 4 * limit > 0:
         # Ties on (score, touched) are settled by id below, so everything equal to the last place stays in.
         floor: tuple[int, str] = heapq.nlargest(limit, found)[-1][:2]
@@ -175,6 +181,11 @@ def best(entities: Iterable[Ranked], limit: int) -> list[Ranked]:
     found.sort(key=itemgetter(2))
     found.sort(key=itemgetter(0, 1), reverse=True)
     return found[:limit]
+
+
+def merged(entities: list[Ranked]) -> list[Ranked]:
+    """The same, best first, of a few lists that were in order one by one: a sort of whole entities sees that."""
+    return sorted(sorted(entities), key=itemgetter(0, 1), reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,31 +205,36 @@ class Snapshot:
     capped_by: tuple[str, ...]
 
 
-def snapshot(root: str, graph: Graph, ranks: Iterable[Sequence[Ranked]]) -> Snapshot:
+def snapshot(
+    root: str, graph: Graph, linked: Iterable[Sequence[Ranked]], rank_of: Mapping[str, Ranked]
+) -> Snapshot:
     """Breadth first from the project, nearer nodes first, better ones first within a depth.
 
-    ``ranks`` holds every entity, a sequence a kind. Nodes of the second depth are neighbours of admitted nodes,
-    so each node hangs together with the project through nodes and edges that are kept.
+    ``linked`` holds of each kind the best of those linked to the project, more than MAX_NODES_OF_A_KIND;
+    ``rank_of`` every entity. Nodes of the second depth are neighbours of admitted nodes, so each node hangs
+    together with the project through nodes and edges that are kept.
     """
-    groups = list(ranks)
     admitted = _Admission(root)
-    admitted.add([entity for entity in group if entity[2] in graph.direct] for group in groups)
+    admitted.add(linked)
     inner = {node for node, _ in admitted.nodes[1:]}
     touching = [key for key in graph.around if key[1] in inner or key[2] in inner]
     outer = _ends(touching) - graph.direct - {root}
     if outer and len(admitted.nodes) >= MAX_NODES:
         admitted.capped.add("nodes")
     elif outer:
-        admitted.add([entity for entity in group if entity[2] in outer] for group in groups)
+        by_kind: dict[str, list[Ranked]] = defaultdict(list)
+        for entity in map(rank_of.__getitem__, outer):
+            by_kind[entity[3]].append(entity)
+        admitted.add(by_kind.values())
     position = {node: place for place, (node, _) in enumerate(admitted.nodes)}
     kept, dropped = _kept_edges(graph, position)
-    omitted = Counter(map(graph.kind_of.__getitem__, graph.reachable.difference(position)))
+    shown = Counter(kind for _, kind in admitted.nodes)
     if dropped:
         admitted.capped.add("edges")
     return Snapshot(
         nodes=tuple(admitted.nodes),
         edges=kept,
-        omitted=dict(sorted(omitted.items())),
+        omitted={kind: n - shown[kind] for kind, n in sorted(graph.reached.items()) if n > shown[kind]},
         capped_by=tuple(sorted(admitted.capped)),
     )
 

@@ -4,8 +4,9 @@ What is in them, and how they read, is declared by the kind. Dates are local cal
 left out; ``updated_at`` is there only where it says more than ``created_at``.
 """
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -75,7 +76,9 @@ def _fields(kind: Kind) -> tuple[tuple[int, str, int, str | None], ...]:
 def full_record(kind: Kind, row: Row, local_date: LocalDate, near: Neighbourhood, *, direct: bool) -> Record:
     """The light record with derived fields and, as every slice shows it, whether it is linked directly."""
     light = record(kind, row, local_date)
-    light.update((name, value) for name, value in derived(kind, near).items() if value is not None)
+    for name, value in derived(kind, near).items():
+        if value is not None:
+            light[name] = value
     light["direct_edge"] = direct
     return light
 
@@ -119,19 +122,26 @@ def parts_of(
     """
     near = said.near
     parts = []
-    for before, behind, name, longest in _parts(kind):
+    for declared in _parts(kind):
+        name, longest = declared.name, declared.longest
         value = light.get(name)
         if name == _PROGRESS and near.tasks:
-            parts.append(Part(name, f" {before}{len(near.done)}/{len(near.tasks)}{behind}"))
-        elif value is not None and value != []:
-            text = _shown(value, handles, longest, width)
-            enough = longest <= FREE_TEXT or not _is_short(text, str(value))
-            parts.append(Part(name, f" {before}{text}{behind}", enough=enough))
-    # Flags stand after the state: behind a number they would read as what is counted.
-    state = 1 if parts and parts[0].name == "state_key" else 0
-    parts[state:state] = _flags(light, said)
+            parts.append(_plain(declared, f"{len(near.done)}/{len(near.tasks)}"))
+        elif value is None or value == []:
+            continue
+        elif isinstance(value, list):
+            parts.append(_plain(declared, _listed(value, handles, width)))
+        elif longest > FREE_TEXT:
+            parts.append(_quoted(declared, str(value), width))
+        else:
+            parts.append(_keyed(declared, str(value), width))
+    flags = _flags(light, said)
+    if flags:
+        # They stand after the state: behind a number they would read as what is counted.
+        state = 1 if parts and parts[0].name == "state_key" else 0
+        parts[state:state] = flags
     if near.open_waits:
-        listed = _shown(list(near.open_waits), handles, 0, width)
+        listed = _listed(near.open_waits, handles, width)
         parts.append(Part(WAITS, f" waits for {listed}", near.open_waits[: width[1]]))
     if near.needed_by:
         parts.append(Part(NEEDED, f" needed by {near.needed_by}"))
@@ -155,22 +165,44 @@ def _flags(light: Record, said: Said) -> list[Part]:
     return flags
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Declared:
+    """A declared part of a line: text before, its field, text behind, the field's characters at most or 0."""
+
+    before: str
+    name: str
+    behind: str
+    longest: int
+
+
 @cache
-def _parts(kind: Kind) -> tuple[tuple[str, str, str, int], ...]:
-    """(text before, text behind, field, its characters at most or 0) of each declared part of a line."""
+def _parts(kind: Kind) -> tuple[_Declared, ...]:
     longest = {f.name: f.cut or 0 for f in kind.light}
-    return tuple((*form.split("{}"), name, longest.get(name, 0)) for form, name in kind.line)  # type: ignore[misc]
+    forms = ((*form.split("{}"), name) for form, name in kind.line)
+    return tuple(_Declared(f" {before}", name, behind, longest.get(name, 0)) for before, behind, name in forms)
 
 
-def _shown(value: Any, handles: Mapping[str, str], longest: int, width: tuple[int, int]) -> str:
-    """A list of handles; somebody's words; a key; a date or a number, which is never cut."""
-    characters, most = width
-    if isinstance(value, list):
-        listed = " ".join(handles[i] for i in value[:most])
-        return listed if len(value) <= most else f"{listed} +{len(value) - most}"
-    if longest > FREE_TEXT:
-        return quote(cut(_first_words(clean(str(value))), characters))
-    return word(str(value), min(LONGEST_WORD, characters) if longest else LONGEST_WORD)
+def _plain(declared: _Declared, text: str) -> Part:
+    return Part(declared.name, f"{declared.before}{text}{declared.behind}")
+
+
+@lru_cache(maxsize=4096)  # the same states, priorities and dates stand in many lines, and again in every build
+def _keyed(declared: _Declared, text: str, width: tuple[int, int]) -> Part:
+    """A key; a date or a number, which is never cut."""
+    return _plain(declared, word(text, min(LONGEST_WORD, width[0]) if declared.longest else LONGEST_WORD))
+
+
+def _quoted(declared: _Declared, text: str, width: tuple[int, int]) -> Part:
+    """Somebody's words."""
+    shown = quote(cut(_first_words(clean(text)), width[0]))
+    return _plain(declared, shown)._replace(enough=not _is_short(shown, text))
+
+
+def _listed(ids: Sequence[str], handles: Mapping[str, str], width: tuple[int, int]) -> str:
+    """A list of handles."""
+    most = width[1]
+    listed = " ".join([handles[i] for i in ids[:most]])
+    return listed if len(ids) <= most else f"{listed} +{len(ids) - most}"
 
 
 def _is_short(shown: str, text: str) -> bool:

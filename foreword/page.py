@@ -8,18 +8,20 @@ fits.
 A line may be admitted with what is asked of it, and replaced later by itself with more in it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from foreword.draft import Draft
 from foreword.kinds import Kind
 from foreword.light import WAITS, Record, record
-from foreword.lines import LARGEST_BUDGET, Line, admitted
-from foreword.questions import MOST_TIED, Asked, Fact, Key, answerable, thresholds
+from foreword.lines import LARGEST_BUDGET, Line
+from foreword.questions import MOST_TIED, Asked, Fact, Key, answerable, asked_keys, thresholds
 from foreword.selection import Offer, by_worth, reserved, reserving
-from foreword.sheets import BRIEF, Sheets, section_of
+from foreword.sheets import BRIEF, Form, Sheets, section_of
 from foreword.standing import COUNTS, always, options, overview, owner
 from foreword.text import clean
 from foreword.tokens import Counter
@@ -52,33 +54,31 @@ def page(draft: Draft, lights: Mapping[str, Record], handles: Mapping[str, str],
     write = Writer(count)
     project = record(draft.kinds.project, draft.rows.project, draft.local_date)
     questions = _answerable(draft, {**lights, draft.rows.project_id: project})
-    first = always(draft, project, write)
+    asked = asked_keys(draft.questions)
+    first = always(draft, project, asked, write)
     admission = _Admission(first, lambda kind: write.heading(section_of(kind, draft), kind.plural), draft)
     sheets = Sheets(draft, lights, handles, write)
-    _admit(draft, questions, sheets, options(draft, project, handles, write), admission)
+    _admit(draft, questions, sheets, options(draft, project, asked, handles, write), admission)
     return Page(
         steps=admission.steps,
         always=len(first),
         overview=overview(draft, project, handles[draft.rows.project_id], write),
         questions=questions,
-        answers=thresholds(questions, reached(admission.steps)),
+        answers=thresholds(questions, admission.reached),
     )
-
-
-def reached(steps: Sequence[Step]) -> Iterator[tuple[int, Sequence[Key]]]:
-    """The total that the text counts once each step is there, and the keys that come with it."""
-    keys = {id(step.line): step.keys for step in steps}
-    for line, tokens in admitted([step.line for step in steps], len(steps), 0):
-        yield tokens, keys[id(line)]
 
 
 def _answerable(draft: Draft, lights: Mapping[str, Record]) -> list[Asked]:
     """The draft's questions, without facts that the rows turn out not to hold."""
 
-    def has(key: Key) -> bool:
-        entity, part = key
-        light = lights.get(entity)
-        return light is None or part not in draft.by_id[entity][0].at or bool(clean(str(light.get(part, ""))))
+    def has(fact: Fact) -> bool:
+        if fact[0][0] not in lights:
+            return True  # of nobody here, as most facts of a large project
+        for entity, part in fact:
+            light = lights.get(entity)
+            if light is not None and part in draft.by_id[entity][0].at and not clean(str(light.get(part, ""))):
+                return False
+        return True
 
     return [answerable(question, has) for question in draft.questions]
 
@@ -87,11 +87,15 @@ class _Admission:
     """Steps in order of rank, each heading before what first needs it, until LARGEST_BUDGET is spent.
 
     Counting what no budget can show would be most of the work of a large project.
+
+    Attributes:
+        used: the tokens of the text that all of them make.
+        reached: with each step, the total that the text then counts, and the keys that come with it.
     """
 
     def __init__(self, first: Iterable[Step], heading: Callable[[Kind], Line], draft: Draft) -> None:
         self.steps: list[Step] = []
-        self.keys: set[Key] = set()
+        self.reached: list[tuple[int, Sequence[Key]]] = []
         self._heading = heading
         self._draft = draft
         self._tokens: dict[int, int] = {}
@@ -120,7 +124,6 @@ class _Admission:
         cost = self.cost(line)
         if cost <= 0:
             return 0, False
-        self.keys.update(step.keys)
         if line.heading is not None and line.heading not in self._tokens:
             heading = self._heading(self._draft.by_id[str(step.entity)][0])
             self.steps.append(Step(heading, step.rule))
@@ -129,44 +132,63 @@ class _Admission:
         self.steps.append(step)
         self._tokens[line.place] = line.tokens
         self.used += cost
+        self.reached.append((self.used, step.keys))
         return cost, step.rule == VIEW
+
+
+class _Forms(NamedTuple):
+    """An entity's line with what is asked of it, if anything is, and with what the general view shows, too."""
+
+    asked: Form | None
+    whole: Form
+
+    @classmethod
+    def of(cls, entity: str, parts: AbstractSet[str] | None, sheets: Sheets) -> "_Forms":
+        """Both, of an entity of which ``parts`` are asked."""
+        if parts is None:
+            return cls(None, sheets.form(entity, BRIEF))
+        return cls(sheets.form(entity, parts), sheets.form(entity, BRIEF | parts))
 
 
 def _admit(
     draft: Draft, questions: Sequence[Asked], sheets: Sheets, ours: Sequence[Option], admission: _Admission
 ) -> None:
     """Admit lines, those worth most per token first, until no budget shows more; then the rest of the view."""
-    demand = _Demand.of(_weighted(questions, sheets.title, draft), draft, admission.keys)
+    have = {key for _, keys in admission.reached for key in keys}
+    demand = _Demand.of(_weighted(questions, sheets.title, draft), draft, have)
     told = {option.name: option for option in ours}
+    forms = {
+        entity: _Forms.of(entity, demand.parts.get(entity), sheets)
+        for entity in dict.fromkeys((*demand.parts, *draft.views))
+        if entity in draft.near
+    }
     offers = [demand.offer(option, admission.cost) for option in ours]
-    for entity in dict.fromkeys((*demand.parts, *draft.views)):
-        if entity in draft.near:
-            parts = demand.parts.get(entity)
-            asked = 0 if parts is None else sheets.tokens(entity, parts)
-            whole = sheets.tokens(entity, BRIEF | (parts or frozenset()))
-            offers.append(demand.line(entity, asked, whole, draft.views.get(entity, 0.0)))
+    for entity, (asked, whole) in forms.items():
+        view = draft.views.get(entity, 0.0)
+        offers.append(demand.line(entity, 0 if asked is None else asked.tokens, whole.tokens, view))
 
     def admit(item: tuple[str, bool]) -> tuple[int, bool]:
         """A line as asked, or whole. What answers a question does so whichever comes first."""
         name, whole = item
-        asked = demand.parts.get(name)
         if name in told:
             place = told[name].whole.line.place
             rule = ANSWERS if told[name].asked is not None and not admission.standing(place) else VIEW
             step = told[name].admitted(whole=whole)
             return admission.add(step._replace(rule=rule if whole else ANSWERS))
-        rule = VIEW if whole and (asked is None or admission.standing(sheets.place(name))) else ANSWERS
-        return line(name, (asked or set()) | BRIEF if whole else asked, rule)
+        asked, brief = forms[name]
+        if asked is not None and not whole:
+            return line(asked, ANSWERS)
+        return line(brief, VIEW if asked is None or admission.standing(brief.place) else ANSWERS)
 
-    def line(entity: str, parts: AbstractSet[str] | None, rule: str) -> tuple[int, bool]:
-        if sheets.tokens(entity, parts) <= admission.standing(sheets.place(entity)):
+    def line(form: Form, rule: str) -> tuple[int, bool]:
+        if form.tokens <= admission.standing(form.place):
             return 0, False  # most have been said by then: spares the making of their text
-        return admission.add(sheets.step(entity, parts, rule))
+        return admission.add(form.step(rule))
 
     share = reserved(admission.used + sum(offer.asked for offer in offers))
     views = chain(draft.views, (name for name in told if name.startswith(COUNTS)))
     order = reserving(by_worth(offers), ((name, True) for name in views), share, admit, admission.used)
-    rest = (line(entity, None, VIEW) for entity in draft.view)
+    rest = (line(sheets.form(entity, None), VIEW) for entity in draft.view)
     for _ in chain(order, rest):
         if admission.full:
             return
@@ -185,20 +207,21 @@ class _Demand:
     @classmethod
     def of(cls, facts: Iterable[tuple[Fact, float]], draft: Draft, have: set[Key]) -> "_Demand":
         """Sum up weighted facts, without those that are always there."""
-        demand = cls({}, {}, {})
-        near, known = draft.near.keys() | {draft.rows.project_id}, draft.graph.kind_of
+        demand = cls(defaultdict(set), defaultdict(float), defaultdict(list))
+        near = draft.near
+        within = {*near, draft.rows.project_id, *draft.kinds.by_name, ""}
         for fact, weight in facts:
-            if have.issuperset(fact) or any(whose in known and whose not in near for whose, _ in fact):
-                continue  # said already, or of somebody beyond the candidates
-            owners = [whose if whose in draft.near else owner((whose, part)) for whose, part in fact]
+            if not within.issuperset([whose for whose, _ in fact]) or have.issuperset(fact):
+                continue  # of somebody beyond the candidates, as most of a large project; or said already
+            owners = [whose if whose in near else owner((whose, part)) for whose, part in fact]
             for name, (_, part) in zip(owners, fact, strict=True):
                 # That a line lists another entity is its part WAITS.
-                demand.parts.setdefault(name, set()).add(WAITS if part in draft.near else part)
+                demand.parts[name].add(WAITS if part in near else part)
             other = next((name for name in owners if name != owners[0]), None)
             if other is None:
-                demand.alone[owners[0]] = demand.alone.get(owners[0], 0.0) + weight
+                demand.alone[owners[0]] += weight
             else:
-                demand.pairs.setdefault(owners[0], []).append((other, weight))
+                demand.pairs[owners[0]].append((other, weight))
         return demand
 
     def offer(self, option: Option, cost: Callable[[Line], int]) -> Offer:

@@ -73,7 +73,7 @@ class Standing(NamedTuple):
         """The cells of one column, by id."""
         wanted = frozenset(ids)
         declared = self.kinds.by_name.get(kind)
-        if declared is None or name not in declared.at:
+        if not wanted or declared is None or name not in declared.at:
             return {}
         at = declared.at[name]
         return {row[0]: row[at] for row in self.of(kind) if row[0] in wanted}
@@ -93,7 +93,7 @@ class Standing(NamedTuple):
 
     def first(self, ids: Iterable[str]) -> list[str]:
         """The same ids, those first that matter most, as far as anybody looks."""
-        return _first(ids, lambda i: (-self.score(i), i))
+        return _first((-self.score(i), i) for i in ids)
 
 
 def asked(standing: Standing) -> list[Asked]:
@@ -119,7 +119,7 @@ def _pair(who: str, whom: str) -> Fact:
 def _overdue(s: Standing) -> Iterable[Asked]:
     if not s.has("task"):
         return
-    late = _first(s.among("task", s.buckets.overdue), lambda i: (s.buckets.due[i], -s.score(i), i))
+    late = _first((s.buckets.due[i], -s.score(i), i) for i in s.among("task", s.buckets.overdue))
     yield Asked(
         name="Q2",
         words="What is overdue?",
@@ -143,7 +143,7 @@ def exposure(impact: object, probability: object, unknown: float = 0.5) -> float
 def _risks(s: Standing) -> Iterable[Asked]:
     if not s.has("risk"):
         return
-    live = s.among("risk", s.buckets.open)
+    live = list(s.buckets.open_of["risk"])
     impacts, chances = s.column("risk", "impact", live), s.column("risk", "probability", live)
     top = _top(s, live, 5, lambda i: -exposure(impacts.get(i), chances.get(i)))
     yield _asked(
@@ -192,13 +192,13 @@ def _waited_for(s: Standing) -> Iterable[Asked]:
 def _next(s: Standing) -> Iterable[Asked]:
     if not s.has("task"):
         return
-    ready = list(s.buckets.ready)
-    states = s.column("task", "state_key", ready)
+    top = _top(s, list(s.buckets.ready), 5, s.buckets.due.__getitem__)
+    states = s.column("task", "state_key", chain(top.sure, top.tied))
     yield _asked(
         "Q7",
         "What is next?",
         ("task", "ready"),
-        _top(s, ready, 5, s.buckets.due.__getitem__),
+        top,
         lambda i: [((i, "due_at"),), *([((i, "state_key"),)] if states.get(i) else [])],
     )
 
@@ -276,13 +276,15 @@ def _top(s: Standing, ids: Sequence[str], limit: int, key: Callable[[str], Any],
     return Top(sure, limit - len(sure), tied)
 
 
-def _first(ids: Iterable[str], key: Callable[[str], Any]) -> list[str]:
-    """The ids, the first MOST_CANDIDATES in order: of hundreds nobody asks for the order of the rest."""
-    every = list(ids)
+def _first(ordered: Iterable[tuple[Any, ...]]) -> list[str]:
+    """The ids, each the last of what orders it, the first MOST_CANDIDATES in order: of hundreds nobody asks for
+    the order of the rest.
+    """
+    every = list(ordered)
     if len(every) <= MOST_CANDIDATES:
-        return sorted(every, key=key)
-    front = heapq.nsmallest(MOST_CANDIDATES, every, key=key)
-    return [*front, *sorted(set(every).difference(front))]
+        return [entity for *_, entity in sorted(every)]
+    front = [entity for *_, entity in heapq.nsmallest(MOST_CANDIDATES, every)]
+    return [*front, *sorted({each[-1] for each in every}.difference(front))]
 
 
 def _asked(name: str, words: str, count: Key, top: Top, facts: Callable[[str], Sequence[Fact]]) -> Asked:
@@ -329,23 +331,30 @@ def candidates(questions: Iterable[Asked], graph: Graph) -> set[str]:
 
 
 def _first_of(question: Asked, graph: Graph) -> list[str]:
-    chosen: dict[str, None] = {}
+    kind_of, chosen = graph.kind_of, dict[str, None]()
     for fact in chain(question.required, *question.tied[:MOST_TIED]):
         # The other of a pair is an entity like the one whose line names it.
-        chosen.update((i, None) for i, _ in fact if graph.kind_of.get(i, PROJECT) != PROJECT)
+        for entity, _ in fact:
+            if kind_of.get(entity, PROJECT) != PROJECT:
+                chosen[entity] = None
         if len(chosen) >= MOST_CANDIDATES:
             break
     return list(chosen)
 
 
-def answerable(question: Asked, has: Callable[[Key], bool]) -> Asked:
+def asked_keys(questions: Iterable[Asked]) -> frozenset[Key]:
+    """The keys of all facts that must be there."""
+    return frozenset(chain.from_iterable(chain.from_iterable(question.required for question in questions)))
+
+
+def answerable(question: Asked, has: Callable[[Fact], bool]) -> Asked:
     """The question without the facts that the rows do not hold: a risk without a probability has none to state."""
     return Asked(
         name=question.name,
         words=question.words,
-        required=[fact for fact in question.required if all(map(has, fact))],
+        required=list(filter(has, question.required)),
         places=question.places,
-        tied=[[fact for fact in each if all(map(has, fact))] for each in question.tied],
+        tied=[list(filter(has, each)) for each in question.tied],
     )
 
 

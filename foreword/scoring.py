@@ -5,13 +5,14 @@ per combination of the cells that decide them (a state, a priority): a project h
 combinations, whatever its size.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import isnan
 from operator import itemgetter
 from typing import Any
 
 from foreword.buckets import Buckets
-from foreword.graph import Ranked, best
+from foreword.graph import Ranked, best, merged
 from foreword.kinds import Kind
 from foreword.rows import Row
 
@@ -42,19 +43,28 @@ def ranked(kind: Kind, rows: Sequence[Row], buckets: Buckets) -> list[Ranked]:
     return [(points[cells(row)] + extra(row[0], 0), row[touched] or "", row[0], name) for row in rows]
 
 
-def slice_of(kind: Kind, entities: Sequence[Ranked], direct: frozenset[str], limit: int) -> list[str]:
-    """The ids of the best entities of ``kind``, best first, ``limit`` at most."""
-    few = best(entities, limit)
-    if not kind.always:
-        # Whoever is among the best after the deduction was so before it, among all or among the linked.
-        linked = best([entity for entity in entities if entity[2] in direct], limit)
-        few = best({*linked, *(_deducted(entity, direct) for entity in few)}, limit)
-    return [entity[2] for entity in few]
+def best_by_link(
+    entities: Iterable[Ranked], direct: frozenset[str], limit: int
+) -> tuple[list[Ranked], list[Ranked]]:
+    """The best of the entities linked to the project, and the best of the others, ``limit`` of each at most."""
+    linked: list[Ranked] = []
+    others: list[Ranked] = []
+    for entity in entities:
+        (linked if entity[2] in direct else others).append(entity)
+    return best(linked, limit), best(others, limit)
 
 
-def _deducted(entity: Ranked, direct: frozenset[str]) -> Ranked:
+def slice_of(kind: Kind, linked: Sequence[Ranked], others: Sequence[Ranked], limit: int) -> list[str]:
+    """The ids of the best entities of ``kind``, best first, ``limit`` at most: of the linked and the others, as
+    ``best_by_link`` found them. The deduction leaves the others in their order.
+    """
+    both = [*linked, *(others if kind.always else map(_deducted, others))]
+    return [entity[2] for entity in merged(both)[:limit]]
+
+
+def _deducted(entity: Ranked) -> Ranked:
     score, touched, name, kind = entity
-    return entity if score < LEAST_OPEN or name in direct else (score - UNLINKED, touched, name, kind)
+    return entity if score < LEAST_OPEN else (score - UNLINKED, touched, name, kind)
 
 
 def _columns(kind: Kind) -> list[str]:
@@ -76,7 +86,7 @@ class _Points(dict[Any, int]):
 
     def __missing__(self, cells: Any) -> int:
         values = cells if len(self._columns) != 1 else (cells,)
-        found = self[cells] = _points(self._kind, dict(zip(self._columns, values, strict=True)))
+        found = self[cells] = _points(self._kind, tuple(self._columns), *values)
         return found
 
 
@@ -89,8 +99,9 @@ def terms(kind: Kind, row: Row, buckets: Buckets) -> dict[str, int]:
     return found
 
 
-def _points(kind: Kind, cells: Mapping[str, Any]) -> int:
-    return sum(_terms(kind, cells).values())
+@lru_cache(maxsize=4096, typed=True)  # the same states and priorities come in every build
+def _points(kind: Kind, columns: Sequence[str], *cells: Any) -> int:
+    return sum(_terms(kind, dict(zip(columns, cells, strict=True))).values())
 
 
 def _terms(kind: Kind, cells: Mapping[str, Any]) -> dict[str, int]:

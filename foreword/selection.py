@@ -6,6 +6,7 @@ does not depend on the budget, so a larger budget never loses a line.
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -85,6 +86,10 @@ def by_worth(offers: Iterable[Offer]) -> list[tuple[str, bool]]:
     return order
 
 
+_Entry = tuple[float, int, bool, bool, str]
+"""(worth per token, negative; the offer's place; whether the whole line; whether the first of its place; name)"""
+
+
 class _Market:
     """The offers, and a heap of what each is worth. An entry that is no longer true is dropped when it comes
     up.
@@ -93,7 +98,7 @@ class _Market:
     def __init__(self, offers: Iterable[Offer]) -> None:
         self._offers = {offer.name: (place, offer) for place, offer in enumerate(offers)}
         self._worth = {name: offer.answers for name, (_, offer) in self._offers.items()}
-        self._partners: dict[str, list[tuple[str, float]]] = {name: [] for name in self._offers}
+        self._partners: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for name, (_, offer) in self._offers.items():
             for other, weight in offer.pairs:
                 if other in self._offers:
@@ -102,43 +107,42 @@ class _Market:
         for name, partners in self._partners.items():
             self._worth[name] += sum(weight for _, weight in partners)
         self._taken: dict[str, bool] = {}
-        self._heap: list[tuple[float, int, bool, bool, str]] = []
-        for name in self._offers:
-            self._push(name)
+        self._heap = [entry for name in self._offers for entry in self._entries(name)]
         heapq.heapify(self._heap)
 
-    def _push(self, name: str) -> None:
+    def _entries(self, name: str) -> Iterator[_Entry]:
+        """What can be done for a name of which nothing is there: to admit its line as asked, or whole."""
         place, offer = self._offers[name]
-        if name in self._taken:
-            if offer.view > 0:
-                self._add(offer.view, offer.whole - offer.asked, place, True, name)
-            return
+        worth = self._worth[name]
         if offer.asked:
-            self._add(self._worth[name], offer.asked, place, False, name)
+            yield -worth / max(offer.asked, 1), place, False, True, name
         if offer.view > 0 or not offer.asked:
-            self._add(self._worth[name] + offer.view, offer.whole, place, True, name)
-
-    def _add(self, worth: float, tokens: int, place: int, whole: bool, name: str) -> None:  # noqa: FBT001
-        first = name not in self._taken
-        heapq.heappush(self._heap, (-worth / max(tokens, 1), place, whole, first, name))
+            yield -(worth + offer.view) / max(offer.whole, 1), place, True, True, name
 
     def pop(self) -> tuple[str, bool] | None:
         """The best offer that is left."""
         while self._heap:
-            _, _, whole, first, name = heapq.heappop(self._heap)
+            _, place, whole, first, name = heapq.heappop(self._heap)
             # What was worth the whole line is not what the rest of it is worth once a part is there.
             if self._taken.get(name, False) or first == (name in self._taken):
                 continue
             self._taken[name] = whole
             if first:
-                for other, weight in self._partners[name]:
-                    if other not in self._taken:
-                        self._worth[other] += weight
-                        self._push(other)
-            if not whole:
-                self._push(name)
+                self._raise_partners(name)
+            _, offer = self._offers[name]
+            if not whole and offer.view > 0:
+                rest = max(offer.whole - offer.asked, 1)
+                heapq.heappush(self._heap, (-offer.view / rest, place, True, False, name))
             return name, whole
         return None
+
+    def _raise_partners(self, name: str) -> None:
+        """What needed a name's line as well is worth its whole weight now."""
+        for other, weight in self._partners.get(name, ()):
+            if other not in self._taken:
+                self._worth[other] += weight
+                for entry in self._entries(other):
+                    heapq.heappush(self._heap, entry)
 
 
 def reserving(

@@ -1,6 +1,6 @@
 """The lines of entities: each with the parts that are asked of it, or whole."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -20,12 +20,32 @@ SECTION = 1 << 40
 class _Sheet(NamedTuple):
     """An entity's line with all that it can say, counted: how it begins, its parts, and the whole of it."""
 
+    entity: str
     place: int
     section: int
     base: str
     tokens: int
     whole: int
     parts: Sequence[tuple[Part, int]]
+
+
+class Form(NamedTuple):
+    """A line with some of its parts: where it would stand, what it would say, and count."""
+
+    sheet: _Sheet
+    parts: Sequence[tuple[Part, int]]
+    tokens: int
+
+    @property
+    def place(self) -> int:
+        """Where the line stands in the text."""
+        return self.sheet.place
+
+    def step(self, rule: str) -> Step:
+        """The line in this form."""
+        entity, place, section, base, *_ = self.sheet
+        text = base + "".join([part.text for part, _ in self.parts]) + "\n"
+        return Step(Line(place, section, self.tokens, text), rule, tuple(_keys(entity, self.parts)), entity)
 
 
 class Sheets:
@@ -40,22 +60,15 @@ class Sheets:
         self._write = write
         self._made: dict[str, _Sheet] = {}
 
-    def place(self, entity: str) -> int:
-        """Where the line stands in the text."""
-        return self._of(entity).place
-
-    def tokens(self, entity: str, wanted: AbstractSet[str] | None) -> int:
-        """What ``step`` would count."""
-        sheet = self._of(entity)
-        return sheet.whole if wanted is None else self._tokens(sheet.base, sheet.tokens, _chosen(sheet, wanted))
-
-    def step(self, entity: str, wanted: AbstractSet[str] | None, rule: str) -> Step:
+    def form(self, entity: str, wanted: AbstractSet[str] | None) -> Form:
         """The line with the entity's state and the parts ``wanted``; with all that it can say where None."""
         sheet = self._of(entity)
-        chosen = sheet.parts if wanted is None else _chosen(sheet, wanted)
-        text = sheet.base + "".join([part.text for part, _ in chosen]) + "\n"
-        line = Line(sheet.place, sheet.section, self._tokens(sheet.base, sheet.tokens, chosen), text)
-        return Step(line, rule, tuple(_keys(entity, chosen)), entity)
+        chosen = sheet.parts
+        if wanted is not None:
+            chosen = [counted for counted in chosen if (name := counted[0].name) in wanted or name == _STATE]
+        if len(chosen) == len(sheet.parts):
+            return Form(sheet, sheet.parts, sheet.whole)
+        return Form(sheet, chosen, self._tokens(sheet.base, sheet.tokens, chosen))
 
     def title(self, entity: str) -> int:
         """Tokens of the entity's title, where nothing else decides between lines."""
@@ -73,10 +86,10 @@ class Sheets:
         said, section = said_of(draft, entity, draft.near[entity]), section_of(kind, draft)
         parts = write.parts(lambda width: parts_of(kind, light, said, handles, width))
         # The title is cut to what the whole line leaves it, so that it is the same in a line that says less.
-        limit = LONGEST_LINE - sum(tokens for _, tokens in parts) - 1
+        limit = LONGEST_LINE - sum([tokens for _, tokens in parts]) - 1
         base, tokens = write.titled(f"{handle} ", label(kind, light), limit)
         whole = self._tokens(base, tokens, parts)
-        return _Sheet(section + number_of(handle), section, base, tokens, whole, parts)
+        return _Sheet(entity, section + number_of(handle), section, base, tokens, whole, parts)
 
     def _tokens(self, base: str, tokens: int, chosen: Sequence[tuple[Part, int]]) -> int:
         if not chosen:
@@ -96,31 +109,23 @@ BRIEF = frozenset(
 is room."""
 
 
-def _chosen(sheet: _Sheet, wanted: AbstractSet[str]) -> list[tuple[Part, int]]:
-    return [counted for counted in sheet.parts if counted[0].name in wanted or counted[0].name == _STATE]
-
-
-def _keys(entity: str, parts: Iterable[tuple[Part, int]]) -> Iterator[Key]:
-    yield entity, HERE
-    for part, _ in parts:
-        if part.enough:
-            yield entity, part.name
-        for other in part.lists:
-            yield entity, other
-        if part.name == _STATE and part.text == " blocked":
-            yield entity, BLOCKED
+def _keys(entity: str, parts: Iterable[tuple[Part, int]]) -> list[Key]:
+    keys = [(entity, HERE)]
+    for (name, text, lists, enough), _ in parts:
+        if enough:
+            keys.append((entity, name))
+        if lists:
+            keys += [(entity, other) for other in lists]
+        if name == _STATE and text == " blocked":
+            keys.append((entity, BLOCKED))
+    return keys
 
 
 def said_of(draft: Draft, entity: str, near: Neighbourhood) -> Said:
     """What a line can say of an entity beside its light record."""
     found = draft.buckets
-    return Said(
-        near=near,
-        blocked=entity in found.blocked,
-        idle=entity in found.idle,
-        changed=entity in found.changed,
-        direct=entity in draft.graph.direct,
-    )
+    direct = entity in draft.graph.direct
+    return Said(near, entity in found.blocked, entity in found.idle, entity in found.changed, direct)
 
 
 def section_of(kind: Kind, draft: Draft) -> int:

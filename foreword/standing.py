@@ -38,7 +38,7 @@ _FACTS = (
 _TEXTS = (("next step", "next_step_short"), ("about", "description"), ("then", "next_step_long"))
 
 
-def always(draft: Draft, project: Record, write: Writer) -> list[Step]:
+def always(draft: Draft, project: Record, asked: frozenset[Key], write: Writer) -> list[Step]:
     """What is printed at any budget, in SMALLEST_BUDGET tokens: name, state, the counts, the as-of date."""
     head = [
         Step(write.named(_HEAD, "# project ", str(project.get("name", "")), limit=_TITLE_TOKENS), ALWAYS),
@@ -47,12 +47,13 @@ def always(draft: Draft, project: Record, write: Writer) -> list[Step]:
         Step(write.plain(_COUNTS, "## counts"), ALWAYS),
         Step(write.plain(_OVER_ALL, _over_all(draft)), ALWAYS, (("", UNLINKED), ("", "needed"), ("", "changed"))),
     ]
-    return [*head, *_first_counts(draft, write, SMALLEST_BUDGET - total(step.line for step in head))]
+    return [*head, *_first_counts(draft, asked, write, SMALLEST_BUDGET - total(step.line for step in head))]
 
 
-def options(draft: Draft, project: Record, handles: Mapping[str, str], write: Writer) -> list[Option]:
+def options(
+    draft: Draft, project: Record, asked: frozenset[Key], handles: Mapping[str, str], write: Writer
+) -> list[Option]:
     """What may follow, for the price of its tokens. Named by what a key of its facts says (``owner``)."""
-    asked = _asked(draft)
     texts = [
         Option(
             key, Step(line, ANSWERS, keys) if keys[0] in asked else None, Step(line, VIEW, keys), VIEW_WORTH / 8
@@ -123,21 +124,17 @@ def _kept(draft: Draft) -> list[Kind]:
     return [kind for kind in draft.kinds.entities if kind.name not in draft.rows.absent]
 
 
-def _asked(draft: Draft) -> frozenset[Key]:
-    return frozenset(key for question in draft.questions for fact in question.required for key in fact)
-
-
 def _tally(kind: Kind, asked: frozenset[Key]) -> list[tuple[str, str]]:
     """The buckets of a kind whose size answers a question."""
     return [(bucket, name) for bucket, name in kind.tally if (kind.name, bucket) in asked]
 
 
-def _first_counts(draft: Draft, write: Writer, limit: int) -> list[Step]:
+def _first_counts(draft: Draft, asked: frozenset[Key], write: Writer, limit: int) -> list[Step]:
     """Of every kind the total and the sizes that are asked, in ``limit`` tokens. Where numbers are so long, or
     kinds
     so many, that it does not fit: the totals, else one number.
     """
-    asked, kinds = _asked(draft), _kept(draft)
+    kinds = _kept(draft)
     for keys in (asked, frozenset[Key]()):
         steps = [_count_step(draft, kind, write, ALWAYS, _tally(kind, keys)) for kind in kinds]
         if total(step.line for step in steps) <= limit:

@@ -55,9 +55,8 @@ class Writer:
         return Line(place, None, tokens, written)
 
     def titled(self, before: str, name: str, limit: int) -> tuple[str, int]:
-        """The beginning of a line, in ``limit`` tokens at most, without the end of the line."""
-        body = clean(name).replace('"', "'")
-        return shorten(f'{before}"', body, '"', limit, self.count, end="")
+        """The beginning of a line, in ``limit`` tokens at most, without the end of the line. ``name`` is clean."""
+        return shorten(f'{before}"', name.replace('"', "'"), '"', limit, self.count, end="")
 
     def plain(self, place: int, text: str, limit: int = LARGEST_BUDGET) -> Line:
         """A line of our own words, cut to ``limit`` tokens."""
@@ -86,6 +85,6 @@ class Writer:
         found: list[tuple[Part, int]] = []
         for width in WIDTHS:
             found = [(part, self.count(part.text)) for part in form(width)]
-            if sum(tokens for _, tokens in found) <= AFTER_TOKENS:
+            if sum([tokens for _, tokens in found]) <= AFTER_TOKENS:
                 break
         return found

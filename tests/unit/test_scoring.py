@@ -26,7 +26,7 @@ from strategies import (
 from foreword.buckets import Buckets
 from foreword.kinds import KINDS, Kind
 from foreword.rows import ProjectRows, Row
-from foreword.scoring import UNLINKED, ranked, slice_of
+from foreword.scoring import UNLINKED, best_by_link, ranked, slice_of
 from foreword.selection import general_order
 
 kinds = st.sampled_from(KINDS.entities)
@@ -138,7 +138,8 @@ def test_a_slice_is_the_beginning_of_a_whole_sort_after_the_deduction(rows: Proj
             for score, at, i, _ in entities
         ]
         by_rank = sorted(sorted(sorted(deducted, key=itemgetter(2)), key=itemgetter(1), reverse=True), key=points)
-        assert slice_of(kind, entities, draft.graph.direct, shown) == [i for _, _, i in by_rank[:shown]]
+        linked, others = best_by_link(entities, draft.graph.direct, shown)
+        assert slice_of(kind, linked, others, shown) == [i for _, _, i in by_rank[:shown]]
 
 
 def points(entity: tuple[int, str, str]) -> int:
