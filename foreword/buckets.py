@@ -30,7 +30,7 @@ class Buckets:
         overdue: open, the local date of its due column before the as-of date: for a goal, that it is behind, for
             a milestone, that it is missed.
         today: open, due on the as-of date, or a task starting then and not overdue.
-        soon: open, due within the seven days after, or a task starting then.
+        soon: open, due within the seven days after, or a task starting then: also one that starts today.
         at_risk: open goals and milestones due on the as-of date or within the seven days after.
         blocked: open tasks in state blocked, or waiting for an open task.
         ready: open tasks that are not blocked and have a due date.
@@ -219,19 +219,12 @@ def _date(
         start = local_date(row[start_at]) if start_at is not None else None
         if due is not None:
             due_days[row[0]] = due
-        bucket = _bucket(due, start, horizon)
-        if bucket:
-            dated[bucket].add(row[0])
-
-
-def _bucket(due: str | None, start: str | None, horizon: _Horizon) -> str | None:
-    if due is not None and due < horizon.today:
-        return "overdue"
-    if horizon.today in (due, start):
-        return "today"
-    if any(day is not None and horizon.today < day <= horizon.last for day in (due, start)):
-        return "soon"
-    return None
+        if due is not None and due < horizon.today:
+            dated["overdue"].add(row[0])
+        elif horizon.today in (due, start):
+            dated["today"].add(row[0])
+        if any(day is not None and horizon.today < day <= horizon.last for day in (due, start)):
+            dated["soon"].add(row[0])
 
 
 def _waiting(waits: Iterable[tuple[str, str]], open_ids: frozenset[str]) -> dict[str, set[str]]:

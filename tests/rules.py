@@ -66,8 +66,7 @@ def by_the_rules(rows: ProjectRows, zone: ZoneInfo) -> dict[str, set[str]]:
     start = {i: local(known[i].get("start_at"), zone) for i in dated}
     overdue = {i for i in dated if (day := due[i]) is not None and day < TODAY}
     today = {i for i in dated if TODAY in (due[i], start[i])} - overdue
-    within = {i for i in dated for day in (due[i], start[i]) if day is not None and TODAY < day <= TODAY + WEEK}
-    soon = within - overdue - today
+    soon = {i for i in dated for day in (due[i], start[i]) if day is not None and TODAY < day <= TODAY + WEEK}
     blocked = {i for i in tasks if known[i]["state_key"] == "blocked"} | {who for who, _ in waits}
     in_progress = {i for i in tasks if known[i]["state_key"] == "in_progress"}
     working = {i for i, entity in known.items() if entity["kind"] in {"task", "plan"}}
