@@ -11,7 +11,7 @@ from typing import Any
 
 import redis
 
-from benchmarks import freshness, reading
+from benchmarks import brief, freshness, reading
 from benchmarks.rebuild import Measured, measure_apart, yardstick
 from benchmarks.synthetic import create_project
 from loaders.connection import connect
@@ -35,16 +35,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--entities", type=int, nargs="+", default=[100, 1000, 10_000])
     parser.add_argument("--repeat", type=int, default=25)
-    parser.add_argument("--only", choices=["building", "freshness"], help="one half of the questions")
+    parser.add_argument("--only", choices=["building", "briefs", "freshness"], help="one part of the questions")
     parser.add_argument("--edits", type=int, default=200, help="edits whose way is followed")
     asked = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="fw-bench-"))
     try:
         with embedded(home) as servers:
             migrate(servers.database_url)
-            if asked.only != "freshness":
+            if asked.only in {None, "building"}:
                 _run(servers, asked.entities, asked.repeat)
-            if asked.only != "building":
+            if asked.only in {None, "briefs"}:
+                _run_briefs(servers)
+            if asked.only in {None, "freshness"}:
                 _run_freshness(servers, asked.edits)
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -73,6 +75,17 @@ def _run(servers: Addresses, sizes: list[int], repeat: int) -> None:
     read = tuple(found)
     heading("reading, against a GET of the same bytes")
     screen.print(table(read, [[f"{v:.2f}" for v in found.values()]], right=read))
+
+
+_BRIEFS = ("projects", "tasks", "brief ms", "a project's share/alone", "brief/bundles")
+
+
+def _run_briefs(servers: Addresses) -> None:
+    with connect(servers.database_url) as connection:
+        found = brief.costs(connection)
+    heading("briefs without loading: what a project takes, and the bundles of the same projects")
+    rows = [(x.projects, x.tasks, f"{x.brief:.1f}", f"{x.per_project:.2f}", f"{x.to_bundles:.2f}") for x in found]
+    console().print(table(_BRIEFS, rows, right=_BRIEFS))
 
 
 KEPT_AIM = 0.85

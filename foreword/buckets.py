@@ -31,6 +31,7 @@ class Buckets:
             a milestone, that it is missed.
         today: open, due on the as-of date, or a task starting then and not overdue.
         soon: open, due within the seven days after, or a task starting then: also one that starts today.
+        ahead: soon, and neither overdue nor today.
         at_risk: open goals and milestones due on the as-of date or within the seven days after.
         blocked: open tasks in state blocked, or waiting for an open task.
         ready: open tasks that are not blocked and have a due date.
@@ -50,6 +51,7 @@ class Buckets:
     overdue: frozenset[str]
     today: frozenset[str]
     soon: frozenset[str]
+    ahead: frozenset[str]
     at_risk: frozenset[str]
     blocked: frozenset[str]
     ready: frozenset[str]
@@ -102,6 +104,7 @@ def buckets(
         overdue=frozenset(dated["overdue"]),
         today=frozenset(dated["today"]),
         soon=frozenset(dated["soon"]),
+        ahead=frozenset(dated["soon"] - dated["overdue"] - dated["today"]),
         at_risk=frozenset((goals | milestones) & (dated["today"] | dated["soon"])),
         blocked=frozenset(blocked),
         ready=frozenset((tasks & due.keys()) - blocked),

@@ -196,7 +196,7 @@ def _short(name: str) -> Field:
 
 
 _OPEN = (("open", "open"),)
-_DUE = {"overdue": 40, "today": 35, "soon": 25}
+_DUE = {"overdue": 40, "today": 35, "ahead": 25}
 
 _PROJECT = Kind(
     name=PROJECT,

@@ -58,6 +58,7 @@ class Sheets:
         self._lights = lights
         self._handles = handles
         self._write = write
+        self._letters = {kind.handle: place for place, kind in enumerate(draft.kinds.all)}
         self._made: dict[str, _Sheet] = {}
 
     def form(self, entity: str, wanted: AbstractSet[str] | None) -> Form:
@@ -89,7 +90,11 @@ class Sheets:
         limit = LONGEST_LINE - sum([tokens for _, tokens in parts]) - 1
         base, tokens = write.titled(f"{handle} ", label(kind, light), limit)
         whole = self._tokens(base, tokens, parts)
-        return _Sheet(entity, section + number_of(handle), section, base, tokens, whole, parts)
+        return _Sheet(entity, section + self._order(handle), section, base, tokens, whole, parts)
+
+    def _order(self, handle: str) -> int:
+        """By number; of one number by the letters, which an entity keeps that becomes of another kind."""
+        return number_of(handle) * len(self._letters) + self._letters[handle.rstrip("0123456789")]
 
     def _tokens(self, base: str, tokens: int, chosen: Sequence[tuple[Part, int]]) -> int:
         if not chosen:

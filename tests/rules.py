@@ -76,6 +76,7 @@ def by_the_rules(rows: ProjectRows, zone: ZoneInfo) -> dict[str, set[str]]:
         "overdue": overdue,
         "today": today,
         "soon": soon,
+        "ahead": soon - overdue - today,
         "at_risk": (goals | milestones) & (today | soon),
         "blocked": blocked,
         "ready": {i for i in tasks - blocked if due[i] is not None},
