@@ -52,7 +52,7 @@ format: $(READY)  ## Let ruff format and fix what it can
 
 # UV_CUSTOM_COMPILE_COMMAND keeps local paths and options out of the files' headers.
 lock: $(READY)  ## Compile requirements/*.txt from pyproject.toml, with hashes
-	@for group in bootstrap app embedded dev; do \
+	@for group in bootstrap app embedded model dev; do \
 	  UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links $(UPGRADE) \
 	    --group $$group -o requirements/$$group.txt || exit 1; \
