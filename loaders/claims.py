@@ -23,6 +23,9 @@ FIRST = "00000000-0000-0000-0000-000000000000"
 EDITS, SWEEP = "edits", "sweep"
 """Lanes: somebody edited, or waits; what is to be built again though nobody does."""
 
+THE_SWEEP, EVERYTHING = 1, 2
+"""What the switch pauses."""
+
 LEASE_SECONDS = 1
 """For a message to reach a builder, doubled with every attempt: a build that died is not tried again at once."""
 

@@ -205,6 +205,13 @@ def place(connection: Connection, project_id: str) -> Iterator[Turn]:
         _unlock(connection, lock)
 
 
+def draw(connection: Connection) -> tuple[int, int]:
+    """(epoch, generation): a place in the order of publications, above all drawn before it."""
+    with mapped("drawing a place in the order of publications"):
+        row = connection.execute(_ORDER, prepare=True).fetchall()[0]
+    return row[1] or 0, row[0]
+
+
 @contextmanager
 def turn_if_due(connection: Connection, project_id: str) -> Iterator[Turn | None]:
     """Like ``turn``, but None where there is nothing to do, as for a message that came twice; or where another

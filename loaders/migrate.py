@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from foreword.errors import SchemaError, Unavailable
 from loaders.connection import CONNECT_SECONDS
-from loaders.watch import watch
+from loaders.watch import unwatch, watch
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _LOCK = 0x464F5245
@@ -65,9 +65,8 @@ def stop_watching(database_url: str, *, lock_seconds: float = LOCK_SECONDS) -> N
 
     Raises: as ``migrate``.
     """
-    with _alone(database_url, lock_seconds) as (connection, config):
-        command.downgrade(config, "0003")
-        connection.commit()
+    with _alone(database_url, lock_seconds) as (connection, _):
+        unwatch(connection.execution_options(isolation_level="AUTOCOMMIT"), _PATIENCE * lock_seconds)
 
 
 @contextmanager

@@ -12,15 +12,20 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
+    Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Numeric,
     PrimaryKeyConstraint,
     Sequence,
+    SmallInteger,
     Table,
     Text,
+    Time,
     UniqueConstraint,
     Uuid,
     func,
@@ -252,3 +257,128 @@ leader = Table(
     PrimaryKeyConstraint("one"),
     comment="The relay that leads, and until when. An economy: two that lead at once do no harm.",
 )
+
+_CREATED: dict[str, Any] = {"nullable": False, "server_default": text("now()")}
+
+subscriptions = Table(
+    "fw_subscriptions",
+    OWN,
+    Column("user_id", Uuid(as_uuid=False), primary_key=True),
+    # On whose wall, when, and on which day of the week (0 is Monday) or every day.
+    Column("zone", Text, nullable=False),
+    Column("at", Time, nullable=False, server_default=text("'09:00:00'")),
+    Column("weekday", SmallInteger),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("channels", ARRAY(Text), nullable=False, server_default=text("'{chat}'")),
+    Column("when_empty", Text, nullable=False, server_default=text("'brief'")),
+    Column("tenant", Text),
+    Column("last_visit_at", DateTime(timezone=True)),
+    # Of the last brief that was sent.
+    Column("last_date", Date),
+    # The next run, an instant and the local date it is for. Null: to be computed, or there is an error.
+    Column("next_run_at", DateTime(timezone=True)),
+    Column("next_date", Date),
+    Column("error", Text),
+    Column("created_at", DateTime(timezone=True), **_CREATED),
+    Column("updated_at", DateTime(timezone=True), **_CREATED),
+    CheckConstraint("at < '24:00:00'", name="fw_subscriptions_at_known"),
+    CheckConstraint("weekday between 0 and 6", name="fw_subscriptions_weekday_known"),
+    CheckConstraint("channels <@ array['chat', 'mail']", name="fw_subscriptions_channels_known"),
+    CheckConstraint("when_empty in ('brief', 'none')", name="fw_subscriptions_when_empty_known"),
+    comment="Who gets a brief, and when. May be edited by plain SQL: a trigger has the next run computed anew.",
+)
+Index(
+    "fw_subscriptions_next_run_at",
+    subscriptions.c.next_run_at,
+    postgresql_where=text("active and error is null"),
+)
+
+_UNDER_WAY = text("state in ('pending', 'generating')")
+
+briefs = Table(
+    "fw_briefs",
+    OWN,
+    Column("user_id", Uuid(as_uuid=False), nullable=False),
+    Column("local_date", Date, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("zone", Text, nullable=False),
+    Column("tenant", Text),
+    # When it is to be told. Null: somebody asked for it by hand, and nobody else is told.
+    Column("due_at", DateTime(timezone=True)),
+    # From when it could be told: when it was due, or finished if that was later. Null: it never could.
+    Column("told_at", DateTime(timezone=True)),
+    # When somebody asked for it by hand, and may have read it.
+    Column("asked_at", DateTime(timezone=True)),
+    Column("build_at", DateTime(timezone=True), nullable=False),
+    # When it may be claimed: the time to build, a lease, a back-off.
+    Column("quiet_until", DateTime(timezone=True), nullable=False, server_default=text("'-infinity'")),
+    # Messages since a generation began; generations that began since the last good one.
+    Column("sends", Integer, nullable=False, server_default=text("0")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("lease", Text),
+    Column("revision", Integer, nullable=False, server_default=text("0")),
+    Column("reason", Text),
+    Column("words", Text),
+    Column("document", JSONB),
+    Column("lines", JSONB),
+    Column("stamp", Text),
+    # What the next brief is compared with; kept of the last two only.
+    Column("facts", LargeBinary),
+    Column("since", DateTime(timezone=True)),
+    Column("generated_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), **_CREATED),
+    PrimaryKeyConstraint("user_id", "local_date"),
+    CheckConstraint(
+        "state in ('pending', 'generating', 'ready', 'failed', 'skipped', 'missed')", name="fw_briefs_state_known"
+    ),
+    CheckConstraint("kind in ('daily', 'return', 'asked')", name="fw_briefs_kind_known"),
+    comment="One row per user and local date: whether there is a brief, and what it says.",
+)
+Index("fw_briefs_claim", briefs.c.tenant, briefs.c.quiet_until, postgresql_where=_UNDER_WAY)
+Index("fw_briefs_due_at", briefs.c.due_at, postgresql_where=_UNDER_WAY)
+Index("fw_briefs_sent", briefs.c.tenant, postgresql_where=text("sends > 0"))
+Index("fw_briefs_generating", briefs.c.quiet_until, postgresql_where=text("state = 'generating'"))
+Index("fw_briefs_failed", briefs.c.user_id, postgresql_where=text("state = 'failed'"))
+Index("fw_briefs_created_at", briefs.c.created_at)
+
+announcements = Table(
+    "fw_announcements",
+    OWN,
+    Column("user_id", Uuid(as_uuid=False), nullable=False),
+    Column("local_date", Date, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("not_before", DateTime(timezone=True), nullable=False),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("sent_at", DateTime(timezone=True)),
+    Column("dead_at", DateTime(timezone=True)),
+    Column("error", Text),
+    Column("revision", Integer, nullable=False),
+    PrimaryKeyConstraint("user_id", "local_date", "channel"),
+    CheckConstraint("channel in ('stream', 'webhook')", name="fw_announcements_channel_known"),
+    comment="That a brief is ready is told once on each channel: what is still to be told, and what was.",
+)
+Index(
+    "fw_announcements_waiting",
+    announcements.c.not_before,
+    postgresql_where=text("sent_at is null and dead_at is null"),
+)
+Index("fw_announcements_dead", announcements.c.dead_at, postgresql_where=text("dead_at is not null"))
+
+model_calls = Table(
+    "fw_model_calls",
+    OWN,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("user_id", Uuid(as_uuid=False), nullable=False),
+    Column("local_date", Date, nullable=False),
+    Column("at", DateTime(timezone=True), **_CREATED),
+    Column("prompt", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("cost", Numeric),
+    Column("milliseconds", Integer, nullable=False),
+    Column("outcome", Text, nullable=False),
+    comment="What was asked of a model for briefs, what it cost, and what became of it.",
+)
+Index("fw_model_calls_at", model_calls.c.at)

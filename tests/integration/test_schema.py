@@ -128,7 +128,8 @@ def test_of_an_application_s_database_nothing_is_altered(empty: str, adopted: Co
     assert before <= after
     ours = {each for each in after - before if each[0] != "trigger"}
     assert {name for _, name, *_ in ours if not name.startswith("fw_")} == set()
-    triggers = {(table, name) for what, table, name, *_ in after - before if what == "trigger"}
+    theirs = {each for each in after - before if not each[1].startswith("fw_")}
+    triggers = {(table, name) for what, table, name, *_ in theirs if what == "trigger"}
     assert {table for table, _ in triggers} == {"onto_projects", "onto_tasks", "onto_edges"}
     assert {name for _, name in triggers} == {"fw_insert", "fw_update", "fw_delete", "fw_truncate"}
     assert contents(adopted) == rows

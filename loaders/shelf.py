@@ -1,0 +1,209 @@
+"""Briefs as they are kept: one, a user's list, the one before, what models cost; and throwing old rows away.
+
+What can be read is whatever was once ready (``revision`` above 0), also while it is generated anew. The states are
+``loaders.briefs``'.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from loaders.connection import Connection, mapped
+from loaders.subscriptions import moment
+
+PRUNED_AT_ONCE = 5000
+"""Rows of a kind that one call throws away, so that none holds locks for long."""
+
+_HEAD = (
+    "user_id, local_date, state, kind, zone, due_at, told_at, revision, attempts, reason, words, generated_at,"
+    " created_at"
+)
+
+_STORED = f"""
+select {_HEAD}, document, lines, stamp, since from fw_briefs
+where user_id = %(user)s and case when %(date)s::date is null then revision > 0 else local_date = %(date)s end
+order by local_date desc limit 1
+"""  # noqa: S608
+
+_LIST = f"select {_HEAD} from fw_briefs where user_id = %(user)s order by local_date desc limit %(limit)s"  # noqa: S608
+
+_PREVIOUS = """
+select local_date, generated_at, facts, document -> 'priorities', stamp from fw_briefs
+where user_id = %(user)s and local_date < %(date)s and revision > 0
+order by local_date desc limit 1
+"""
+
+_CALLED = """
+insert into fw_model_calls
+  (user_id, local_date, prompt, model, prompt_tokens, completion_tokens, cost, milliseconds, outcome)
+values (%(user)s, %(date)s, %(prompt)s, %(model)s, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s,
+  %(milliseconds)s, %(outcome)s)
+"""
+
+_PRUNE = {
+    "briefs": """
+delete from fw_briefs where (user_id, local_date) in (
+  select user_id, local_date from fw_briefs
+  where created_at < now() - %(days)s * interval '1 day' and state in ('skipped', 'missed') and revision = 0
+  limit %(limit)s for update skip locked)""",
+    "announcements": """
+delete from fw_announcements where (user_id, local_date, channel) in (
+  select user_id, local_date, channel from fw_announcements
+  where sent_at < now() - %(days)s * interval '1 day' limit %(limit)s for update skip locked)""",
+    "model_calls": """
+delete from fw_model_calls where id in (
+  select id from fw_model_calls where at < now() - %(days)s * interval '1 day'
+  order by at limit %(limit)s for update skip locked)""",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A brief without its text.
+
+    Attributes:
+        due_at: None where somebody asked for it by hand.
+        told_at: from when it could be told; None where it was not finished for its schedule.
+        revision: how often it was generated; 0: there is nothing to read.
+        attempts: generations that began for this revision, or since.
+        reason: why it failed, was skipped or missed; or why its words are the template's.
+        words: model or template.
+    """
+
+    user_id: str
+    local_date: date
+    state: str
+    kind: str
+    zone: str
+    due_at: datetime | None
+    told_at: datetime | None
+    revision: int
+    attempts: int
+    reason: str | None
+    words: str | None
+    generated_at: datetime | None
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBrief(Head):
+    """A brief. Its text is that of ``revision``, and None where that is 0; ``since`` is when the one before was
+    generated.
+    """
+
+    document: dict[str, Any] | None
+    lines: list[Any] | None
+    stamp: str | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous:
+    """What a brief is compared with. ``facts`` are kept of the last two briefs only."""
+
+    local_date: date
+    generated_at: datetime | None
+    facts: bytes | None
+    priorities: list[Any]
+    stamp: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """A call of a model for a brief: what it cost, and what became of it."""
+
+    user_id: str
+    local_date: date
+    prompt: str
+    model: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: Decimal | None
+    milliseconds: int
+    outcome: str
+
+
+def stored(connection: Connection, user_id: str, local_date: date | None) -> StoredBrief | None:
+    """A user's brief for a date, in whatever state; or without a date the latest that can be read."""
+    with mapped(f"reading a brief of {user_id}"):
+        row = connection.execute(_STORED, {"user": user_id, "date": local_date}, prepare=True).fetchone()
+    if row is None:
+        return None
+    document, lines, stamp, since = row[-4:]
+    return StoredBrief(
+        **_head(row),
+        document=orjson.loads(document) if document else None,
+        lines=orjson.loads(lines) if lines else None,
+        stamp=stamp,
+        since=moment(since),
+    )
+
+
+def listed(connection: Connection, user_id: str, limit: int = 30) -> list[Head]:
+    """A user's briefs, the latest first."""
+    with mapped(f"listing the briefs of {user_id}"):
+        rows = connection.execute(_LIST, {"user": user_id, "limit": limit}).fetchall()
+    return [Head(**_head(row)) for row in rows]
+
+
+def previous(connection: Connection, user_id: str, local_date: date) -> Previous | None:
+    """The last brief before a date that can be read."""
+    with mapped(f"reading the brief before {local_date} of {user_id}"):
+        row = connection.execute(_PREVIOUS, {"user": user_id, "date": local_date}, prepare=True).fetchone()
+    if row is None:
+        return None
+    day, generated_at, facts, priorities, stamp = row
+    return Previous(
+        local_date=date.fromisoformat(day),
+        generated_at=moment(generated_at),
+        facts=facts,
+        priorities=orjson.loads(priorities) if priorities else [],
+        stamp=stamp,
+    )
+
+
+def record_call(connection: Connection, call: ModelCall) -> None:
+    """Put a call of a model on record."""
+    asked = {
+        "user": call.user_id,
+        "date": call.local_date,
+        "prompt": call.prompt,
+        "model": call.model,
+        "prompt_tokens": call.prompt_tokens,
+        "completion_tokens": call.completion_tokens,
+        "cost": call.cost,
+        "milliseconds": call.milliseconds,
+        "outcome": call.outcome,
+    }
+    with mapped("recording a call of a model"):
+        connection.execute(_CALLED, asked)
+
+
+def prune(connection: Connection, keep_days: int) -> dict[str, int]:
+    """Throw away what is older and nobody reads: dates without a brief, announcements sent, calls of models. How
+    many rows of each, at most PRUNED_AT_ONCE; call again while there are any.
+    """
+    asked = {"days": keep_days, "limit": PRUNED_AT_ONCE}
+    with mapped("throwing away old rows"):
+        return {what: connection.execute(statement, asked).rowcount for what, statement in _PRUNE.items()}
+
+
+def _head(row: tuple[Any, ...]) -> dict[str, Any]:
+    return {
+        "user_id": row[0],
+        "local_date": date.fromisoformat(row[1]),
+        "state": row[2],
+        "kind": row[3],
+        "zone": row[4],
+        "due_at": moment(row[5]),
+        "told_at": moment(row[6]),
+        "revision": row[7],
+        "attempts": row[8],
+        "reason": row[9],
+        "words": row[10],
+        "generated_at": moment(row[11]),
+        "created_at": moment(row[12]),
+    }
