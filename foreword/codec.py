@@ -33,7 +33,6 @@ def encode(
     dumps: Dumps = dumps,
 ) -> Fields:
     """The fields of a bundle's hash. ``members`` are (actor id, role)."""
-    lines = [[line.place, line.heading, line.tokens, line.text] for line in content.lines]
     head = {
         "line": content.overview.text,
         "tokens": content.overview.tokens,
@@ -41,12 +40,27 @@ def encode(
         "header": content.data["header"],
     }
     return {
-        keys.META: stamp.line().encode(),
-        keys.TEXT: (stamp.line() + text.text).encode(),
-        keys.LINES: dumps([content.always, lines]),
-        keys.DATA: dumps(content.data),
+        **encode_text(content.lines, content.always, content.data, stamp, text, dumps),
         keys.HEAD: dumps(head),
         **{keys.member(actor): role.encode() for actor, role in members},
+    }
+
+
+def encode_text(
+    lines: Iterable[Line],
+    always: int,
+    data: Mapping[str, Any],
+    stamp: Stamp,
+    text: Fitted,
+    dumps: Dumps = dumps,
+) -> Fields:
+    """The fields that a text is read from, at any budget, and the structured form of it."""
+    counted = [[line.place, line.heading, line.tokens, line.text] for line in lines]
+    return {
+        keys.META: stamp.line().encode(),
+        keys.TEXT: (stamp.line() + text.text).encode(),
+        keys.LINES: dumps([always, counted]),
+        keys.DATA: dumps(data),
     }
 
 

@@ -18,7 +18,18 @@ VALUE, FILLING = "value", "filling"
 """Fields of the marker: what it is; and that not everything is here yet that a former Redis held."""
 
 WANTED = f"fw:{SCHEMA}:wanted"
-"""The set of what readers missed: project ids, and ``id reference`` of focus bundles."""
+"""The set of what readers missed: project ids, ``id reference`` of focus bundles, and ``brief user date``."""
+
+BRIEF = "brief"
+"""How what is wanted begins where it is a brief."""
+
+READY = f"fw:{SCHEMA}:{{ready}}:briefs"
+"""The stream of briefs that are ready and due: an event each."""
+
+
+def told(event: str) -> str:
+    """Set with the event of that name, so that it is in the stream once."""
+    return f"fw:{SCHEMA}:{{ready}}:told:{event}"
 
 
 def project(project_id: str) -> str:
@@ -34,6 +45,11 @@ def changes(project_id: str) -> str:
 def focus(project_id: str, reference: str) -> str:
     """The hash of a focus bundle, by the entity's UUID or its handle: it is published under both."""
     return f"fw:{SCHEMA}:{{{project_id}}}:focus:{reference}"
+
+
+def brief(user_id: str, day: str = "") -> str:
+    """The hash of a user's brief of a local date (``YYYY-MM-DD``); without one, of the latest."""
+    return f"fw:{SCHEMA}:{{{user_id}}}:brief:{day or 'latest'}"
 
 
 def projects_of(actor_id: str) -> str:

@@ -19,6 +19,7 @@ class MemoryStore:
         self._hashes: dict[str, tuple[tuple[int, int], dict[str, bytes]]] = {}
         self._sets: dict[str, set[str]] = {}
         self._lists: dict[str, list[bytes]] = {}
+        self._told: dict[str, Mapping[str, str]] = {}
 
     def publish(
         self,
@@ -64,6 +65,20 @@ class MemoryStore:
             for member in members:
                 if len(wanted) < WANTED_MOST:
                     wanted.add(member)
+
+    def tell(self, name: str, event: Mapping[str, str], ttl: int) -> bool:
+        """See ``Store.tell``."""
+        del ttl
+        with self._lock:
+            new = name not in self._told
+            self._told.setdefault(name, dict(event))
+            return new
+
+    def told(self, after: str, most: int) -> list[tuple[str, Mapping[str, str]]]:
+        """See ``Store.told``."""
+        with self._lock:
+            numbered = [(f"{n}-0", event) for n, event in enumerate(self._told.values(), 1)]
+        return numbered[int(after.partition("-")[0]) :][:most]
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``."""

@@ -33,6 +33,10 @@ NEWS_KEPT, NEWS_SECONDS = 200, 86_400
 """Differences kept a project, and for how long after the last: older is answered with "read the whole"."""
 
 
+TOLD_KEPT = 100_000
+"""Events of briefs that are ready: more are due in an hour nowhere."""
+
+
 class Store(Protocol):
     """Published bundles, keyed by ``foreword.keys``."""
 
@@ -62,6 +66,16 @@ class Store(Protocol):
 
     def want(self, members: Sequence[str]) -> None:
         """Ask for what is missing, as far as not very much is asked for already (``WANTED_MOST``)."""
+
+    def tell(self, name: str, event: Mapping[str, str], ttl: int) -> bool:
+        """Add an event to the stream of briefs that are ready, once: an event of the same ``name`` within ``ttl``
+        seconds is not added again. Returns whether it was added. The newest TOLD_KEPT or more are kept.
+        """
+
+    def told(self, after: str, most: int) -> list[tuple[str, Mapping[str, str]]]:
+        """At most ``most`` events of that stream after a place in it (``0-0`` is before the first), with their
+        places.
+        """
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """Add ``member`` to the set under each of ``keys``."""

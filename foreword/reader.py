@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Final, Literal
 
 from foreword import codec, keys
@@ -275,6 +276,38 @@ def _focus(
     return replace(found, status="stale") if behind else found
 
 
+Day = date | str | None
+
+
+def _ask_brief(user: str, day: Day, budget: int | None) -> Question:
+    return keys.brief(uuid_of(user, "user"), _day(day)), [*_text_parts(budget), keys.DATA]
+
+
+def _day(day: Day) -> str:
+    """An ISO date; empty for the latest."""
+    try:
+        return "" if day is None else date.fromisoformat(str(day)).isoformat()
+    except ValueError:
+        raise BadInput(f"{day!r} is no date; 2026-11-21 is one") from None
+
+
+def _place(after: str) -> str:
+    """A place in the stream of announcements."""
+    first, dash, second = str(after).partition("-")
+    if not (first.isdecimal() and dash and second.isdecimal()):
+        raise BadInput(f"{after!r} is no place among announcements; 0-0 is before the first")
+    return after
+
+
+def _brief(answer: Sequence[Raw], budget: int | None, now: float) -> Context:
+    return _with_data(_project(answer, "", TRUSTED, budget, now), answer[-1])
+
+
+def _brief_wishes(found: Context, user: str, day: Day) -> list[str]:
+    """A brief that is not there is looked up in the database; one of an earlier day is what it is."""
+    return [] if found else [f"{keys.BRIEF} {uuid_of(user, 'user')} {_day(day)}".strip()]
+
+
 def _ask_overview(project_ids: Sequence[str], actor: str) -> list[Question]:
     """The projects, and whether there may be more of them that nobody knows of yet."""
     filling: Question = (keys.MARKER, [keys.FILLING])
@@ -404,6 +437,24 @@ class Reader:
         self._ask_for(_wishes_of(projects, answers, now))
         return _overview(answers, budget, now)
 
+    def brief(self, user: str, day: Day = None, *, budget: int | None = None) -> Context:
+        """A user's brief of a local date, or the latest: its text, and the structured document in ``data``.
+
+        Whoever calls has made sure that it is this user who asks. Stale once the user's day is over. What is
+        missing is fetched from the database for the next reader, if it was ever made.
+        """
+        if budget is not None:
+            check_budget(budget)
+        found = _brief(self._store.read(*_ask_brief(user, day, budget)), budget, self._clock())
+        self._ask_for(_brief_wishes(found, user, day))
+        return found
+
+    def ready(self, after: str = "0-0", *, most: int = 100) -> list[tuple[str, Mapping[str, str]]]:
+        """Announcements of briefs that are ready and due, oldest first, each with its place: what to ask ``after``
+        next time. For whoever delivers them. Each brief is announced once; ``id`` names it.
+        """
+        return self._store.told(_place(after), most)
+
     def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """What a project's bundle says now and did not say in version ``since`` (``Context.version``).
 
@@ -499,6 +550,18 @@ class AsyncReader:
         now = self._clock()
         await self._ask_for(_wishes_of(projects, answers, now))
         return _overview(answers, budget, now)
+
+    async def brief(self, user: str, day: Day = None, *, budget: int | None = None) -> Context:
+        """See ``Reader.brief``."""
+        if budget is not None:
+            check_budget(budget)
+        found = _brief(await self._store.read(*_ask_brief(user, day, budget)), budget, self._clock())
+        await self._ask_for(_brief_wishes(found, user, day))
+        return found
+
+    async def ready(self, after: str = "0-0", *, most: int = 100) -> list[tuple[str, Mapping[str, str]]]:
+        """See ``Reader.ready``."""
+        return await self._store.told(_place(after), most)
 
     async def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """See ``Reader.changes``."""

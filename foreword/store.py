@@ -7,8 +7,8 @@ connection it is, theirs are the errors.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foreword.keys import FENCE, WANTED
-from foreword.ports import NEWS_KEPT, NEWS_SECONDS, WANTED_MOST, News, Raw
+from foreword.keys import FENCE, READY, WANTED, told
+from foreword.ports import NEWS_KEPT, NEWS_SECONDS, TOLD_KEPT, WANTED_MOST, News, Raw
 
 # One hash, replaced as a whole or not at all. Fields go in by the hundred because a Lua call takes a few
 # thousand arguments at most and a project may have many members. A damaged fence does not lock a key for ever.
@@ -47,6 +47,15 @@ end
 """
 
 
+TELL = """
+if not redis.call('SET', KEYS[1], '', 'NX', 'EX', ARGV[1]) then return 0 end
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(ARGV, 3))
+return 1
+"""
+
+Event = tuple[str, Mapping[str, str]]
+
+
 class RedisStore:
     """``foreword.ports.Store`` over a redis-py client."""
 
@@ -54,6 +63,7 @@ class RedisStore:
         self._client = client
         self._publish = client.register_script(PUBLISH)
         self._want = client.register_script(WANT)
+        self._tell = client.register_script(TELL)
 
     def publish(
         self,
@@ -96,6 +106,15 @@ class RedisStore:
     def want(self, members: Sequence[str]) -> None:
         """See ``Store.want``."""
         self._want(keys=[WANTED], args=[WANTED_MOST, *members])
+
+    def tell(self, name: str, event: Mapping[str, str], ttl: int) -> bool:
+        """See ``Store.tell``; atomic in the server."""
+        flat = [part for item in event.items() for part in item]
+        return bool(self._tell(keys=[told(name), READY], args=[ttl, TOLD_KEPT, *flat]))
+
+    def told(self, after: str, most: int) -> list[Event]:
+        """See ``Store.told``."""
+        return _events(self._client.xrange(READY, f"({after}", "+", most))
 
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``: one pipeline."""
@@ -142,10 +161,22 @@ class AsyncRedisReads:
         """See ``Store.want``."""
         await self._want(keys=[WANTED], args=[WANTED_MOST, *members])
 
+    async def told(self, after: str, most: int) -> list[Event]:
+        """See ``Store.told``."""
+        return _events(await self._client.xrange(READY, f"({after}", "+", most))
+
     async def set_members(self, key: str) -> set[str]:
         """See ``Store.set_members``."""
         return _decoded(await self._client.smembers(key))
 
 
 def _decoded(members: Iterable[bytes | str]) -> set[str]:
-    return {m.decode("utf-8", "replace") if isinstance(m, bytes) else m for m in members}
+    return set(map(_text, members))
+
+
+def _text(found: bytes | str) -> str:
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+
+
+def _events(found: Iterable[tuple[Any, Mapping[Any, Any]]]) -> list[Event]:
+    return [(_text(place), {_text(k): _text(v) for k, v in event.items()}) for place, event in found]

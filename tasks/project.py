@@ -7,21 +7,22 @@ import gc
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from foreword import codec, keys
 from foreword.bundle import Content, render
 from foreword.changes import difference, facts_of
 from foreword.draft import Draft, completed, select
-from foreword.errors import BuildError, ForewordError, SchemaError, Unavailable
+from foreword.errors import BadInput, BuildError, ForewordError, SchemaError, Unavailable
 from foreword.freshness import capped
 from foreword.lines import Fitted, fit
 from foreword.ports import News, Raw
 from foreword.rows import ProjectRows, misfits
 from foreword.stamp import Stamp
+from foreword.zones import zone_named
 from loaders import ledger
 from loaders.handles import handles_for
 from loaders.ledger import Published, Turn
@@ -186,10 +187,9 @@ def zone_of(rows: ProjectRows, tools: Tools) -> ZoneInfo:
     """The zone that the project names in props.timezone, if there is such a zone; else the default."""
     at = next((i for i, field in enumerate(tools.kinds.project.light, 1) if field.name == "timezone"), None)
     named = rows.project[at] if at is not None else None
-    try:
-        return ZoneInfo(named) if named else tools.zone
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a path, a directory, a name nobody knows
-        return tools.zone
+    with suppress(BadInput):
+        return zone_named(named) if named else tools.zone
+    return tools.zone
 
 
 def stamp_of(draft: Draft, turn: Turn, tools: Tools, text: Fitted) -> Stamp:

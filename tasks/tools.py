@@ -2,22 +2,44 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from foreword.codec import Dumps, Loads, dumps
 from foreword.dates import today
+from foreword.errors import ForewordError
 from foreword.kinds import Registry
 from foreword.lines import DEFAULT_BUDGET
 from foreword.ports import Store
 from foreword.tokens import Counter, count
 from loaders.connection import Connection
 from loaders.project import Statements
+from prompts.words import Ask
 
 BUNDLE_DAYS = 30
 """After which an unread, unbuilt bundle may be collected. Nothing depends on it."""
+
+
+class Model(Protocol):
+    """Something that writes."""
+
+    def asker(
+        self, prompt: str, record: Callable[[Any], None], *, deadline: Callable[[], float] | None = None
+    ) -> Ask:
+        """A function that puts messages to it, each time within as many seconds as ``deadline`` then says. Every
+        call is recorded, with the fields of ``loaders.shelf.ModelCall`` but for whose brief it was.
+        """
+
+
+Webhook = Callable[[str, Mapping[str, Any]], None]
+"""Delivers an event under its id; raises Refused where it was not taken."""
+
+
+class Refused(ForewordError):
+    """A receiver did not take an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +51,8 @@ class Tools:
     budget: tokens of the published text.
     ttl: seconds until a bundle may be collected.
     as_of: a fixed as-of date instead of the clock's, for datasets with a date of their own.
+    model: writes the words of briefs, if there is one.
+    webhook: tells somebody outside that a brief is ready, if there is somebody.
     count, dumps, loads, now: the tokenizer, JSON's encoder and decoder, the clock.
     """
 
@@ -43,6 +67,13 @@ class Tools:
     dumps: Dumps = dumps
     loads: Loads = json.loads
     now: Callable[[], float] = time.time
+    model: Model | None = None
+    webhook: Webhook | None = None
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """On which it is told that a brief is ready."""
+        return ("stream", "webhook") if self.webhook is not None else ("stream",)
 
     @property
     def kinds(self) -> Registry:

@@ -1,6 +1,9 @@
 """``python -m worker``: the command line."""
 
 import sys
+import zoneinfo
+
+zoneinfo.reset_tzpath(to=())  # zones come from the locked tzdata, not from the host (docs/adr/0008)
 
 
 def run() -> int:

@@ -6,6 +6,7 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 
 import gc
 import ssl
+from datetime import date
 from typing import Any
 
 from celery import Celery
@@ -16,8 +17,10 @@ from foreword import tokens
 from foreword.errors import ForewordError
 from foreword.handles import uuid_of
 from loaders.claims import EDITS, SWEEP
+from tasks.brief import make_brief
 from tasks.focus import build_focus
 from tasks.project import rebuild_project
+from tasks.schedule import schedule
 from worker.process import Process
 from worker.settings import Settings
 from worker.wiring import Services, kombu_url
@@ -26,7 +29,11 @@ BRIEFS = "briefs"
 """Queues: someone waits; people at their hour; bulk."""
 
 REBUILD, FOCUS = "foreword.rebuild_project", "foreword.build_focus"
+BRIEF, TICK = "foreword.make_brief", "foreword.tick"
 """Names of the jobs."""
+
+TICK_SECONDS = 5.0
+"""Between ticks of a beat. Any number of beats may run: a tick finds nothing to do, or does it once."""
 
 NODE = "foreword"
 """How the names of our workers begin: what tells them from the application's own on the same broker."""
@@ -68,6 +75,10 @@ SETTINGS: dict[str, Any] = {
     "task_queues": [Queue(name, Exchange(name), routing_key=name) for name in (EDITS, BRIEFS, SWEEP)],
     "task_create_missing_queues": False,  # a misspelt queue is an error, not a message that nobody reads
     "worker_hijack_root_logger": False,
+    # No entry per person: the tick asks the database who is due. One that no worker took in time is not needed.
+    "beat_schedule": {
+        "tick": {"task": TICK, "schedule": TICK_SECONDS, "options": {"queue": BRIEFS, "expires": 60}}
+    },
 }
 
 
@@ -94,7 +105,16 @@ def _register(app: Celery, process: Process) -> None:
         project = uuid_of(project_id, "project")
         process.run(lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph))
 
-    del rebuild, focus
+    @app.task(name=BRIEF, throws=(ForewordError,))
+    def brief(user_id: str, local_date: str, **_: Any) -> None:
+        user, day = uuid_of(user_id, "user"), date.fromisoformat(local_date)
+        process.run(lambda _: make_brief(user, day, process.tools()))
+
+    @app.task(name=TICK, throws=(ForewordError,))
+    def ticked(**_: Any) -> None:
+        process.run(lambda _: schedule(process.tools().connection))
+
+    del rebuild, focus, brief, ticked
 
     @worker_init.connect(weak=False)
     def _before_fork(**_: Any) -> None:

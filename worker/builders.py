@@ -13,10 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 from functools import partial
 
 from foreword.errors import BadInput, ForewordError
 from foreword.handles import uuid_of
+from tasks.brief import make_brief
 from tasks.project import rebuild_project
 from worker.app import HARD_SECONDS
 from worker.process import Process
@@ -25,8 +27,12 @@ from worker.wiring import Services
 
 log = logging.getLogger("foreword.relay")
 
-RECORD = 37
-"""Bytes of a record: a canonical UUID and a newline."""
+NO_DATE = "-" * 10
+
+RECORD = 48
+"""Bytes of a record: a canonical UUID, of a project or of the user whose brief of a date it is, a space, the date,
+and a newline.
+"""
 
 RESTART_SECONDS = 1.0
 STOP_SECONDS = 5.0
@@ -63,8 +69,15 @@ class Builders:
 
     def build(self, project_id: str) -> bool:
         """Have a project built; False where too many wait already."""
+        return self._write(project_id, NO_DATE)
+
+    def make(self, user: str, day: date) -> bool:
+        """Have a brief made; False as for ``build``."""
+        return self._write(user, day.isoformat())
+
+    def _write(self, name: str, day: str) -> bool:
         try:
-            os.write(self._in, f"{project_id}\n".encode())
+            os.write(self._in, f"{name} {day}\n".encode())
         except BlockingIOError:
             return False
         return True
@@ -95,15 +108,15 @@ def builders(settings: Settings, checkout: str, number: int) -> Iterator[Builder
 
 
 def build_from(pipe: int, settings: Settings, services: Services) -> None:
-    """Build the projects whose ids come through a pipe, until its end. What fails is on record. A build that takes
-    longer than a task may ends the process.
+    """Build the projects, and make the briefs, whose names come through a pipe, until its end. What fails is on
+    record. What takes longer than a task may ends the process.
     """
     process = Process(settings, services)
     try:
-        for project in _records(pipe):
+        for name, day in _records(pipe):
             signal.alarm(HARD_SECONDS)  # ends the process: whatever hangs in it, another is started
             with suppress(ForewordError):
-                process.run(partial(_build, project, process))
+                process.run(partial(_build, name, process) if day is None else partial(_make, name, day, process))
             signal.alarm(0)
     finally:
         process.close()
@@ -113,9 +126,14 @@ def _build(project: str, process: Process, last: bool) -> object:  # noqa: FBT00
     return rebuild_project(project, process.tools(), if_due=True, last_try=last)
 
 
-def _records(pipe: int) -> Iterator[str]:
+def _make(user: str, day: date, process: Process, _: bool) -> object:  # noqa: FBT001 - it is a Job
+    return make_brief(user, day, process.tools())
+
+
+def _records(pipe: int) -> Iterator[tuple[str, date | None]]:
     while record := os.read(pipe, RECORD):
+        name, _, day = record.decode("ascii", "replace").strip().partition(" ")
         try:
-            yield uuid_of(record.decode("ascii", "replace").strip(), "project")
-        except BadInput as error:
-            log.error("not_a_project %s", error)  # noqa: TRY400 - one line
+            yield uuid_of(name, "project or user"), None if day == NO_DATE else date.fromisoformat(day)
+        except (BadInput, ValueError) as error:
+            log.error("not_a_record %s", error)  # noqa: TRY400 - one line

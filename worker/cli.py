@@ -16,6 +16,7 @@ import click
 
 import foreword
 from foreword.errors import ForewordError
+from worker.commands.briefs import beat, brief, briefs_, dead_letters
 from worker.commands.demo import demo
 from worker.commands.explain import explain_, inspect_
 from worker.commands.imports import import_
@@ -24,6 +25,7 @@ from worker.commands.projects import projects
 from worker.commands.rebuild import rebuild
 from worker.commands.relay import build, pause, relay, resume
 from worker.commands.show import show
+from worker.commands.subscriptions import subscriptions
 from worker.commands.up import up
 from worker.commands.work import work
 from worker.crew import ENDING
@@ -64,8 +66,13 @@ for command in (
     show,
     explain_,
     inspect_,
+    brief,
+    briefs_,
+    subscriptions,
+    dead_letters,
     work,
     relay,
+    beat,
     pause,
     resume,
     build,

@@ -23,8 +23,8 @@ CHECKOUT = Path(__file__).parents[1]
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """What tells a command to end."""
 
-WORK, RELAY = "work", "relay"
-NAMES = {WORK: "worker", RELAY: "relay"}
+WORK, RELAY, BEAT = "work", "relay", "beat"
+NAMES = {WORK: "worker", RELAY: "relay", BEAT: "beat"}
 """What runs as a child process, and what it is called."""
 
 PING_SECONDS = 1.0

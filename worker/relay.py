@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from contextlib import closing, suppress
+from datetime import date
 from typing import Any
 
 import redis
@@ -21,11 +22,14 @@ from foreword.errors import BadInput, ForewordError
 from foreword.handles import reference_of, uuid_of
 from loaders import claims
 from loaders.catalog import inspect
-from loaders.claims import EDITS, LEADER_SECONDS, SWEEP, Claim, Term
+from loaders.claims import EDITS, EVERYTHING, LEADER_SECONDS, SWEEP, THE_SWEEP, Claim, Term
 from loaders.connection import Connection, connect
 from loaders.watch import unwatched
-from worker.app import FOCUS, REBUILD
+from worker.app import BRIEF, BRIEFS, FOCUS, REBUILD
 from worker.builders import Builders
+from worker.heralds import WINDOW as BRIEFS_WINDOW
+from worker.heralds import Dispatcher, Herald
+from worker.settings import Settings
 from worker.wiring import Services
 
 log = logging.getLogger("foreword.relay")
@@ -39,9 +43,6 @@ FOLLOW_SECONDS = 0.5
 CHORES_SECONDS = 1.0
 UNBUILT_SECONDS = 30.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
-
-THE_SWEEP, EVERYTHING = 1, 2
-"""What the switch pauses."""
 
 WINDOWS = {EDITS: 16, SWEEP: 4}
 """Messages under way and not begun, by lane: enough that workers never wait, and so few that a new edit never
@@ -61,20 +62,22 @@ REDIS_SECONDS = 1.0
 class Relay:
     """One relay. ``app`` None: every build is done by the builders, without Celery."""
 
-    def __init__(self, services: Services, app: Celery | None, builders: Builders) -> None:
+    def __init__(self, settings: Settings, services: Services, app: Celery | None, builders: Builders) -> None:
         self._services = services
         self._builders = builders
         self._name = secrets.token_hex(8)
         self._over = threading.Event()
         self._sender = _Sender(app) if app is not None else None
-        self._watch = _Watch(services, self._over, self._sender)
+        self._dispatcher = Dispatcher(services, self._over, self._have_made)
+        self._herald = Herald(settings, services, self._over)
+        self._watch = _Watch(services, self._over, self._sender, self._herald)
         self._term: Term | None = None
         self._role = ""
         self._from = claims.FIRST
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
-        threads = [self._watch, *([self._sender] if self._sender else [])]
+        threads = [self._watch, self._dispatcher, self._herald, *([self._sender] if self._sender else [])]
         try:
             for thread in threads:
                 thread.start()
@@ -121,14 +124,17 @@ class Relay:
                     claims.resign(connection, self._name)
 
     def _look_who_leads(self, connection: Connection) -> None:
-        self._term = self._watch.term = claims.lead(connection, self._name)
+        self._serve(claims.lead(connection, self._name))
         role = "relay_leads" if self._term else "relay_follows"
         if role != self._role:
             log.warning(role)
             self._role = role
 
     def _resigned(self) -> None:
-        self._term = self._watch.term = None
+        self._serve(None)
+
+    def _serve(self, term: Term | None) -> None:
+        self._term = self._watch.term = self._dispatcher.term = self._herald.term = term
 
     def _round(self, connection: Connection, statements: claims.Statements, term: Term) -> None:
         """Claim what is due. The sweep goes on beside the edits, and as fast as they leave room for it."""
@@ -152,6 +158,12 @@ class Relay:
         sender = self._sender if claim.sends == 1 else None
         if sender is None or not sender.send(REBUILD, [claim.project_id], lane):
             self._builders.build(claim.project_id)
+
+    def _have_made(self, user: str, day: date, by_a_worker: bool) -> None:  # noqa: FBT001 - it is a Send
+        """Likewise of a brief."""
+        sender = self._sender if by_a_worker else None
+        if sender is None or not sender.send(BRIEF, [user, day.isoformat()], BRIEFS):
+            self._builders.make(user, day)
 
 
 class _Chores:
@@ -185,7 +197,9 @@ class _Sender(threading.Thread):
     def __init__(self, app: Celery) -> None:
         super().__init__(name="sender", daemon=True)
         self._app = app
-        self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(2 * sum(WINDOWS.values()))
+        self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(
+            2 * (sum(WINDOWS.values()) + BRIEFS_WINDOW)
+        )
 
     def send(self, job: str, arguments: list[str], lane: str) -> bool:
         """Have a message sent; False where the broker takes none."""
@@ -211,8 +225,9 @@ class _Sender(threading.Thread):
 class _Watch(threading.Thread):
     """Watches Redis: whether it answers, whether it is the one that was published to, and what readers miss."""
 
-    def __init__(self, services: Services, stop: threading.Event, sender: _Sender | None) -> None:
+    def __init__(self, services: Services, stop: threading.Event, sender: _Sender | None, herald: Herald) -> None:
         super().__init__(name="watch", daemon=True)
+        self._herald = herald
         self.redis_answers = False
         self.term: Term | None = None
         self._services = services
@@ -262,6 +277,8 @@ class _Watch(threading.Thread):
     def _grant(self, client: "redis.Redis", connection: Connection, statements: claims.Statements) -> None:
         """Ask for what readers miss. A wish that is lost on the way is wished again."""
         found: Any = client.spop(keys.WANTED, WISHES)
+        for user, day in filter(None, map(_brief_wish, found)):
+            self._herald.copy(user, day)
         wishes = {wish for raw in found if (wish := _wish(raw)) is not None}
         if not wishes:
             return
@@ -273,9 +290,23 @@ class _Watch(threading.Thread):
                 self._sender.send(FOCUS, arguments, EDITS)
 
 
+def _brief_wish(raw: Any) -> tuple[str, date | None] | None:
+    """(user, date or None for the latest) of a member of WANTED that asks for a brief."""
+    what, _, wished = _said(raw)
+    user, _, day = wished.partition(" ")
+    try:
+        return (uuid_of(user, "user"), date.fromisoformat(day) if day else None) if what == keys.BRIEF else None
+    except (BadInput, ValueError):
+        return None
+
+
+def _said(raw: Any) -> tuple[str, str, str]:
+    return (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(" ")
+
+
 def _wish(raw: Any) -> tuple[str, str] | None:
     """(project, reference or nothing) of a member of WANTED; None for what no reader of ours has put there."""
-    project, _, reference = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw).partition(" ")
+    project, _, reference = _said(raw)
     try:
         return uuid_of(project, "project"), reference_of(reference) if reference else ""
     except BadInput:

@@ -8,32 +8,31 @@ import difflib
 import os
 from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import platformdirs
 import redis
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from foreword.errors import BadSettings
+from foreword.errors import BadInput, BadSettings
 from foreword.lines import DEFAULT_BUDGET, LARGEST_BUDGET, SMALLEST_BUDGET
+from foreword.zones import zone_named
 from tasks.tools import BUNDLE_DAYS
+from worker.webhook import key_of
 
 PREFIX = "FOREWORD_"
 
 
 def _zone(name: str) -> str:
     try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        near = difflib.get_close_matches(name, available_timezones(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"there is no time zone {name!r}{hint}") from None
-    return name
+        return zone_named(name).key
+    except BadInput as error:  # pydantic collects ValueErrors
+        raise ValueError(str(error)) from None
 
 
 def _url(read: Callable[[str], Any], *schemes: str) -> AfterValidator:
@@ -71,6 +70,56 @@ def _read_redis(url: str) -> None:
 
 PostgresUrl = Annotated[SecretStr, _url(_read_postgres, "postgresql", "postgres")]
 RedisUrl = Annotated[SecretStr, _url(_read_redis, "redis", "rediss", "unix")]
+
+
+def _endpoint(url: str) -> str:
+    """Nothing of a secret may stand in it: it is shown, and written into logs by others."""
+    wanted = "the base of an OpenAI-compatible endpoint is wanted, such as https://api.openai.com/v1"
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  # reading it is what refuses one that is no number
+    except ValueError:
+        raise ValueError(wanted) from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(wanted)
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError(f"{wanted}; a key belongs in {PREFIX}MODEL_KEY, and nothing behind a ? or # is sent")
+    return url
+
+
+def _key(key: SecretStr) -> SecretStr:
+    """What can stand in a header: anything else would fail at each call, and be quoted by whoever raises it."""
+    written = key.get_secret_value()
+    if not written.isascii() or not written.isprintable() or " " in written:
+        raise ValueError("a key is printable ASCII without spaces or line breaks")
+    return key
+
+
+def _web_address(url: SecretStr) -> SecretStr:
+    """May hold a token, as many receivers want it."""
+    try:
+        parts = urlsplit(url.get_secret_value())
+        known = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError("a web address beginning http:// or https:// is wanted")
+    return url
+
+
+def _signing(secret: SecretStr) -> SecretStr:
+    try:
+        key_of(secret.get_secret_value())
+    except BadSettings as error:  # pydantic collects ValueErrors
+        raise ValueError(str(error)) from None
+    return secret
+
+
+WebhookUrl = Annotated[SecretStr, AfterValidator(_web_address)]
+WebhookSecret = Annotated[SecretStr, AfterValidator(_signing)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Key = Annotated[SecretStr, AfterValidator(_key)]
+Price = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 
 
 def _directory(path: Path) -> Path:
@@ -123,6 +172,36 @@ class Settings(BaseModel):
     as_of: date | None = Field(
         None, description="a fixed as-of date, for datasets with a date of their own; by default today"
     )
+    model_url: Endpoint | None = Field(
+        None,
+        description="an OpenAI-compatible endpoint, up to its /v1, that words briefs; by default templates do",
+    )
+    model_key: Key | None = Field(None, description="the endpoint's key; local ones want none")
+    model_name: str | None = Field(None, description="the model to ask; needed where model_url is set")
+    model_seconds: float = Field(
+        20,
+        gt=0,
+        le=50,
+        allow_inf_nan=False,
+        description="deadline of one call, retries included; a task is ended after a minute",
+    )
+    model_price_in: Price | None = Field(
+        None, description="price of a million prompt tokens, in any currency; without it no cost is recorded"
+    )
+    model_price_out: Price | None = Field(None, description="price of a million completion tokens, likewise")
+    webhook_url: WebhookUrl | None = Field(
+        None, description="where to POST that a brief is ready, signed; by default it is only in Redis's stream"
+    )
+    webhook_secret: WebhookSecret | None = Field(
+        None, description="signs what is posted: whsec_ and the base64 of 24 bytes or more"
+    )
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        """An unsigned announcement could come from anybody."""
+        if (self.webhook_url is None) != (self.webhook_secret is None):
+            raise ValueError(f"{PREFIX}WEBHOOK_URL and {PREFIX}WEBHOOK_SECRET go together: set both, or neither")
+        return self
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -142,7 +221,13 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         settings = Settings.model_validate({name: given[name] for name in given.keys() & known})
     except ValidationError as error:
         problems += [
-            f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
+            ": ".join(
+                [
+                    *(f"{PREFIX}{str(name).upper()}" for name in e["loc"][:1]),
+                    e["msg"].removeprefix("Value error, "),
+                ]
+            )
+            for e in error.errors()
         ]
     if problems:
         raise BadSettings("; ".join(problems))

@@ -1,8 +1,8 @@
 """Wiring: from settings and running servers to connections and tools. Errors of the clients become ours here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
@@ -16,9 +16,11 @@ from foreword.store import RedisStore
 from loaders.catalog import inspect
 from loaders.connection import Connection, connect
 from loaders.project import compile_statements
-from tasks.tools import Tools
+from tasks.tools import Tools, Webhook
+from worker.model import model_of
 from worker.servers import embedded
 from worker.settings import Settings
+from worker.webhook import webhook
 
 CACHE_DB, BROKER_DB = 0, 1
 """Of the embedded Redis. In production they are better two servers: a cache may evict, a broker must not."""
@@ -135,6 +137,11 @@ class JobStore(RedisStore):
         with redis_errors("reading"):
             return super().read_many(wanted)
 
+    def tell(self, name: str, event: Mapping[str, str], ttl: int) -> bool:
+        """See ``Store.tell``; raises Unavailable."""
+        with redis_errors("announcing"):
+            return super().tell(name, event, ttl)
+
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """See ``Store.add_to_sets``; raises Unavailable."""
         with redis_errors("publishing"):
@@ -162,8 +169,22 @@ def tools(settings: Settings, services: Services) -> Iterator[Tools]:
         Unavailable, SchemaError: a server does not answer, or the database is not migrated.
     """
     # Closing, and not psycopg's own block: that would commit first, which a broken connection cannot.
-    with closing(connect(services.database_url)) as connection, redis_client(services.redis_url) as client:
-        yield tools_over(settings, connection, client)
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(connect(services.database_url)))
+        client = stack.enter_context(redis_client(services.redis_url))
+        model = model_of(settings)
+        yield replace(
+            tools_over(settings, connection, client),
+            model=stack.enter_context(model) if model is not None else None,
+            webhook=stack.enter_context(webhook_of(settings)),
+        )
+
+
+def webhook_of(settings: Settings) -> AbstractContextManager[Webhook | None]:
+    """The receiver of announcements, for the length of a block; None where the settings name none."""
+    if settings.webhook_url is None or settings.webhook_secret is None:
+        return nullcontext()
+    return webhook(settings.webhook_url.get_secret_value(), settings.webhook_secret.get_secret_value())
 
 
 def tools_over(settings: Settings, connection: Connection, client: "redis.Redis") -> Tools:

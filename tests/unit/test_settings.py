@@ -75,9 +75,9 @@ def test_a_misspelt_name_is_told_what_was_meant(name: str) -> None:
 
 @pytest.mark.promise("cli.settings")
 def test_a_name_like_no_other_is_told_all_there_are() -> None:
-    said = refusal(COLOUR="green")
+    said = refusal(QUARTZ="green")
 
-    assert said == f"unknown setting FOREWORD_COLOUR, there are {', '.join(NAMES)}"
+    assert said == f"unknown setting FOREWORD_QUARTZ, there are {', '.join(NAMES)}"
 
 
 @pytest.mark.promise("cli.settings")

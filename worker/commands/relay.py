@@ -44,7 +44,7 @@ def relay(settings: Settings, *, inline: bool, number: int, loglevel: str) -> No
             _warn_of(found.broker_url)
         app = None if inline else create_app(settings, found)
         with builders(settings, str(CHECKOUT), number) as own:
-            Relay(found, app, own).run()
+            Relay(settings, found, app, own).run()
 
 
 def _warn_of(broker_url: str) -> None:

@@ -1,4 +1,6 @@
-"""``up``: the whole system in the foreground: servers, migrations, a worker and a relay that are kept alive."""
+"""``up``: the whole system in the foreground: servers, migrations, and a worker, a relay and a beat that are kept
+alive.
+"""
 
 import subprocess
 import threading
@@ -47,22 +49,22 @@ class _Kept:
 
 
 def _keep_working(settings: Settings, found: Services) -> None:
-    """A worker and a relay, and others when they end, for ever."""
+    """A worker, a relay and a beat, and others when they end, for ever."""
     app = create_app(settings, found)
     pause = threading.Event()  # an interruptible wait; nobody sets it
-    worker = _Kept(crew.WORK, settings.data_dir / "worker.log")
-    relay = _Kept(crew.RELAY, settings.data_dir / "relay.log")
+    crews = [_Kept(command, settings.data_dir / f"{name}.log") for command, name in crew.NAMES.items()]
+    worker = crews[0]
     with ExitStack() as stack:
-        for kept in (worker, relay):
+        for kept in crews:
             stack.push(kept.stack.__exit__)
-        say("starting a worker and a relay")
-        _begin(settings, worker)
-        _begin(settings, relay)
+        say("starting a worker, a relay and a beat")
+        for kept in crews:
+            _begin(settings, kept)
         assert worker.process is not None  # noqa: S101 - just begun
         crew.wait_until_ready(app, worker.process, worker.log)
         _announce(settings, found)
         while True:
-            for kept in (worker, relay):
+            for kept in crews:
                 _look_after(settings, kept)
             pause.wait(LOOK_SECONDS)
 
@@ -96,7 +98,7 @@ def _announce(settings: Settings, found: Services) -> None:
         ("Redis", settings.redis_url or found.redis_url),
         ("broker", settings.broker_url or (settings.redis_url or found.broker_url)),
         ("data", settings.data_dir),
-        ("logs", f"{settings.data_dir / 'worker.log'}, relay.log"),
+        ("logs", ", ".join([str(settings.data_dir / "worker.log"), "relay.log", "beat.log"])),
     ):
         click.echo(f"  {name:<10} {shown}")
     click.echo(

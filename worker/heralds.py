@@ -1,0 +1,133 @@
+"""The relay's part in briefs: a thread that has them made, and one that tells that they are ready.
+
+What both do stands in the database, so nothing here has to be remembered; a second relay's threads do no harm.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from datetime import date
+
+from foreword.errors import ForewordError
+from loaders import brief_queue, shelf
+from loaders.beats import since_tick
+from loaders.claims import EVERYTHING, Term
+from loaders.connection import Connection, connect
+from tasks.announce import AT_ONCE, announce
+from tasks.brief import copy_brief
+from tasks.schedule import schedule
+from tasks.tools import Tools
+from worker.settings import Settings
+from worker.wiring import Services, tools
+
+log = logging.getLogger("foreword.relay")
+
+WINDOW = 32
+"""Messages under way and not begun: enough that workers never wait, so few that the broker holds little."""
+
+IDLE_SECONDS, BUSY_SECONDS = 0.25, 0.02
+CHORES_SECONDS = 1.0
+RECONNECT_SECONDS = 1.0
+
+WITHOUT_BEAT_SECONDS = 15.0
+"""After which the relay ticks itself: every beat is down, or the broker between."""
+
+Send = Callable[[str, date, bool], None]
+"""Has a brief made: (user, date, whether by a worker; else by a builder of the relay's)."""
+
+
+class Led(threading.Thread):
+    """A thread that works while its relay leads, over connections of its own, through whatever the servers do."""
+
+    def __init__(self, name: str, over: threading.Event) -> None:
+        super().__init__(name=name, daemon=True)
+        self.term: Term | None = None
+        self._over = over
+
+    def run(self) -> None:
+        """Work until the relay is over, beginning anew after whatever goes wrong."""
+        while not self._over.is_set():
+            try:
+                self._work()
+            except ForewordError as error:
+                log.warning("relay_%s %s", self.name, error)
+            except Exception:
+                log.exception("relay_%s_failed", self.name)
+            self._over.wait(RECONNECT_SECONDS)
+
+    def _work(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def _leads(self) -> bool:
+        return self.term is not None and self.term.paused < EVERYTHING
+
+
+class Dispatcher(Led):
+    """Sees to it that what is due is scheduled, and what is scheduled is made."""
+
+    def __init__(self, services: Services, over: threading.Event, send: Send) -> None:
+        super().__init__("dispatcher", over)
+        self._services = services
+        self._send = send
+
+    def _work(self) -> None:
+        with closing(connect(self._services.database_url)) as connection:
+            done = 0.0
+            while not self._over.is_set():
+                sent = 0
+                if self._leads:
+                    if time.monotonic() - done >= CHORES_SECONDS:
+                        done = time.monotonic()
+                        self._chores(connection)
+                    sent = self._round(connection)
+                self._over.wait(BUSY_SECONDS if sent else IDLE_SECONDS)
+
+    def _chores(self, connection: Connection) -> None:
+        if since_tick(connection) >= WITHOUT_BEAT_SECONDS:
+            schedule(connection)
+        given_up = brief_queue.reap(connection)
+        for user, day in given_up.failed:
+            log.error("brief_failed user=%s date=%s", user, day)
+        if given_up.missed:
+            log.error("briefs_missed number=%s", given_up.missed)
+
+    def _round(self, connection: Connection) -> int:
+        claimed = brief_queue.claim(connection, WINDOW)
+        for user, day, sends in claimed:
+            self._send(user, day, sends == 1)
+        return len(claimed)
+
+
+class Herald(Led):
+    """Tells that briefs are ready, and copies to Redis what readers miss there."""
+
+    def __init__(self, settings: Settings, services: Services, over: threading.Event) -> None:
+        super().__init__("herald", over)
+        self._settings = settings
+        self._services = services
+        self._wanted: queue.SimpleQueue[tuple[str, date | None]] = queue.SimpleQueue()
+
+    def copy(self, user: str, day: date | None) -> None:
+        """Have a brief copied, if it was ever made; without a date the latest."""
+        self._wanted.put((user, day))
+
+    def _work(self) -> None:
+        with tools(self._settings, self._services) as own:
+            while not self._over.is_set():
+                told = 0
+                if self._leads:
+                    told = announce(own)
+                    self._copy(own)
+                self._over.wait(BUSY_SECONDS if told >= AT_ONCE else IDLE_SECONDS)
+
+    def _copy(self, own: Tools) -> None:
+        with suppress(queue.Empty):
+            while True:
+                user, day = self._wanted.get_nowait()
+                found = shelf.stored(own.connection, user, day)
+                if found is not None:
+                    copy_brief(found, own)
