@@ -64,7 +64,7 @@ def brief(settings: Settings, user: str, day: datetime | None, form: str, *, for
             _print(made.document, fit(made.lines, made.always, own.budget).text, form)
             say("nothing was kept")
             return
-        kept = _made(actor, local, zone, own, force=force)
+        kept = kept_brief(actor, local, zone, own, force=force)
         assert kept.document is not None and kept.lines is not None  # noqa: PT018, S101 - it can be read
         always, lines = kept.lines
         _print(kept.document, fit([Line(*line) for line in lines], always, own.budget).text, form)
@@ -88,7 +88,7 @@ def _check_date(day: date, zone: str, own: Tools) -> None:
         raise BadInput(f"{day} has not begun in {zone}, where it is {present}; its brief is made on the day")
 
 
-def _made(actor: str, day: date, zone: str, own: Tools, *, force: bool) -> StoredBrief:
+def kept_brief(actor: str, day: date, zone: str, own: Tools, *, force: bool = False) -> StoredBrief:
     """The brief that can be read, made now if need be. One that somebody else makes is waited for.
 
     Raises:

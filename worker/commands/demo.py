@@ -21,7 +21,10 @@ from loaders.catalog import inspect
 from loaders.connection import connect
 from loaders.jsonl import Imported
 from loaders.migrate import migrate
+from loaders.tables import MEMBERS
+from prompts.brief_markdown import markdown
 from worker.app import create_app
+from worker.commands.briefs import kept_brief
 from worker.commands.imports import import_files
 from worker.commands.rebuild import rebuild_projects
 from worker.crew import CHECKOUT, RELAY, child, own_worker
@@ -29,7 +32,7 @@ from worker.manifest import Manifest, differences, read_manifest
 from worker.references import live_projects
 from worker.screen import console, heading, say, table
 from worker.settings import Settings
-from worker.wiring import Services, redis_client, redis_errors, services
+from worker.wiring import Services, redis_client, redis_errors, services, tools
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
 HOME = CHECKOUT / ".foreword" / "demo"
@@ -75,10 +78,15 @@ def demo(settings: Settings, *, data: Path) -> int:
                 fresh = _edit_and_read(found, projects)
         with steps.timed("read"):
             contexts = _read(own, found, projects)
+        with steps.timed("make a brief"):
+            brief = _brief(own, found)
         shown = _show(own, found, imported, contexts)
         if fresh is not None:
             click.echo(f"an edit was readable {fresh:.0f} ms after its commit")
         steps.show()
+        if brief is not None:
+            heading(f"what {brief['name'] or brief['user']} reads in the morning")
+            click.echo(markdown(brief), nl=False)
     problems = [f"{project}: {error}" for project, error in outcomes.items() if error is not None]
     problems += [f"{project}: no bundle to read" for project, context in contexts.items() if not context]
     problems += _disagreements(manifest, contexts)
@@ -195,6 +203,18 @@ def _show(own: Settings, found: Services, imported: Imported, contexts: Mapping[
     click.echo(f"\n{rows} rows imported, {len(built)} projects rebuilt")
     handle: str = context.data["handles"].get(project, project)
     return handle
+
+
+def _brief(own: Settings, found: Services) -> Mapping[str, Any] | None:
+    """The brief of whoever is a member of most projects, on the day that the data is about."""
+    with tools(own, found) as opened:
+        most = "group by 1 order by count(*) desc, 1 limit 1"
+        row = opened.connection.execute(
+            f"select actor_id from {MEMBERS} where removed_at is null {most}"  # noqa: S608
+        ).fetchone()
+        if row is None:
+            return None
+        return kept_brief(row[0], opened.today(opened.zone), own.zone, opened).document
 
 
 def _entities(context: Context) -> int:
