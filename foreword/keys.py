@@ -32,6 +32,14 @@ def told(event: str) -> str:
     return f"fw:{SCHEMA}:{{ready}}:told:{event}"
 
 
+def previous(key: str) -> str:
+    """The key of the same thing in the layout before this one."""
+    return f"{_BEFORE}{key.removeprefix(_NOW)}"
+
+
+_NOW, _BEFORE = f"fw:{SCHEMA}:", f"fw:{SCHEMA - 1}:"
+
+
 def project(project_id: str) -> str:
     """The hash of a project's bundle."""
     return f"fw:{SCHEMA}:{{{project_id}}}:project"

@@ -4,10 +4,11 @@ Keeps every promise of ``foreword.ports.Store`` within one process. Time to live
 ever collected.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 
-from foreword.keys import FENCE, WANTED
+from foreword.keys import FENCE, META, TEXT, WANTED
 from foreword.ports import NEWS_KEPT, WANTED_MOST, News, Raw
 
 
@@ -86,7 +87,14 @@ class MemoryStore:
             for key in keys:
                 self._sets.setdefault(key, set()).add(member)
 
-    def set_members(self, key: str) -> set[str]:
+    def set_members(self, *keys: str) -> set[str]:
         """See ``Store.set_members``."""
         with self._lock:
-            return set(self._sets.get(key, ()))
+            return {member for key in keys for member in self._sets.get(key, ())}
+
+    def outdate(self, key: str) -> None:
+        """See ``Store.outdate``."""
+        with self._lock:
+            stored = self._hashes.get(key, ((0, 0), {}))[1]
+            for field in {META, TEXT} & stored.keys():
+                stored[field] = re.sub(rb"^(\d+ 0) [^ \n]+", rb"\1 0.0", stored[field], count=1)

@@ -80,5 +80,10 @@ class Store(Protocol):
     def add_to_sets(self, keys: Iterable[str], member: str) -> None:
         """Add ``member`` to the set under each of ``keys``."""
 
-    def set_members(self, key: str) -> set[str]:
-        """The set under ``key``; empty where there is none."""
+    def set_members(self, *keys: str) -> set[str]:
+        """What is in the sets under ``keys``, which share a cluster slot; empty where there is none."""
+
+    def outdate(self, key: str) -> None:
+        """Say of the bundle under ``key``, if there is one, that its dates are no longer true: a bundle of an
+        earlier layout, that nobody builds any more.
+        """

@@ -5,6 +5,7 @@ would be a leak. The two readers share everything but the await. Nothing here is
 library; the client is the chat's own.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from foreword.changes import Difference, fold
 from foreword.errors import BadInput, NotAMember
 from foreword.freshness import contains, parse_token
 from foreword.handles import reference_of, uuid_of
+from foreword.layouts import AsyncLayouts, Layouts
 from foreword.lines import DEFAULT_BUDGET, LARGEST_BUDGET, Line, check_budget, fit
 from foreword.ports import Raw, Store
 from foreword.stamp import Stamp, glance
@@ -291,12 +293,16 @@ def _day(day: Day) -> str:
         raise BadInput(f"{day!r} is no date; 2026-11-21 is one") from None
 
 
-def _place(after: str) -> str:
-    """A place in the stream of announcements."""
-    first, dash, second = str(after).partition("-")
-    if not (first.isdecimal() and dash and second.isdecimal()):
+_PLACE: Final = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+
+
+def _ask_ready(after: str, most: int) -> tuple[str, int]:
+    """A place in the stream of announcements, and how many after it."""
+    if not _PLACE.fullmatch(str(after)):
         raise BadInput(f"{after!r} is no place among announcements; 0-0 is before the first")
-    return after
+    if most < 1:
+        raise BadInput(f"{most} announcements cannot be asked for; one is the least")
+    return after, most
 
 
 def _brief(answer: Sequence[Raw], budget: int | None, now: float) -> Context:
@@ -357,7 +363,7 @@ class Reader:
     """
 
     def __init__(self, client: Any, *, clock: Clock = time.time, asks: bool = True) -> None:
-        self._store: Store = RedisStore(client)
+        self._store = Layouts(RedisStore(client))
         self._clock = clock
         self._asks = asks
 
@@ -365,7 +371,7 @@ class Reader:
     def over(cls, store: Store, *, clock: Clock = time.time, asks: bool = True) -> "Reader":
         """A reader over another implementation of the port, such as ``foreword.memory.MemoryStore``."""
         reader = cls.__new__(cls)
-        reader._store, reader._clock, reader._asks = store, clock, asks  # noqa: SLF001 - its own class
+        reader._store, reader._clock, reader._asks = Layouts(store), clock, asks  # noqa: SLF001 - its own class
         return reader
 
     def project(
@@ -453,7 +459,7 @@ class Reader:
         """Announcements of briefs that are ready and due, oldest first, each with its place: what to ask ``after``
         next time. For whoever delivers them. Each brief is announced once; ``id`` names it.
         """
-        return self._store.told(_place(after), most)
+        return self._store.told(*_ask_ready(after, most))
 
     def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """What a project's bundle says now and did not say in version ``since`` (``Context.version``).
@@ -491,7 +497,7 @@ class AsyncReader:
     """``Reader`` for redis.asyncio clients: the same names, meanings and errors, awaited."""
 
     def __init__(self, client: Any, *, clock: Clock = time.time, asks: bool = True) -> None:
-        self._store = AsyncRedisReads(client)
+        self._store = AsyncLayouts(AsyncRedisReads(client))
         self._clock = clock
         self._asks = asks
 
@@ -561,7 +567,7 @@ class AsyncReader:
 
     async def ready(self, after: str = "0-0", *, most: int = 100) -> list[tuple[str, Mapping[str, str]]]:
         """See ``Reader.ready``."""
-        return await self._store.told(_place(after), most)
+        return await self._store.told(*_ask_ready(after, most))
 
     async def changes(self, project_id: str, *, since: str, actor: Actor) -> Changes:
         """See ``Reader.changes``."""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 SCHEMA = 2
-"""Version of the published layout. Part of every key; a reader takes any other version for a miss."""
+"""Version of the published layout. Part of every key; a reader knows this one and the one before, and takes any
+other for a miss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Stamp:
     def parse(cls, line: str) -> "Stamp | None":
         """The stamp in ``line``, or None when it is of another version or damaged. Further words are ignored."""
         words = line.split()
-        if len(words) < _WORDS or words[0] != _VERSION:
+        if len(words) < _WORDS or words[0] not in _VERSIONS:
             return None
         try:
             gone, tokens, epoch, generation, budget = (int(words[i]) for i in (1, 3, 4, 5, 6))
@@ -80,7 +81,7 @@ def glance(line: str) -> tuple[float, int] | None:
     a deleted project. All that most reads need, at a tenth of the price of the whole stamp.
     """
     words = line.split(" ", 4)
-    if len(words) < 5 or words[0] != _VERSION or words[1] != "0":
+    if len(words) < 5 or words[0] not in _VERSIONS or words[1] != "0":
         return None
     try:
         return float(words[2]), int(words[3])
@@ -89,5 +90,5 @@ def glance(line: str) -> tuple[float, int] | None:
 
 
 _NONE = "-"
-_VERSION = str(SCHEMA)
+_VERSIONS = frozenset({str(SCHEMA), str(SCHEMA - 1)})
 _WORDS = 11

@@ -7,7 +7,7 @@ connection it is, theirs are the errors.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from foreword.keys import FENCE, READY, WANTED, told
+from foreword.keys import FENCE, META, READY, TEXT, WANTED, told
 from foreword.ports import NEWS_KEPT, NEWS_SECONDS, TOLD_KEPT, WANTED_MOST, News, Raw
 
 # One hash, replaced as a whole or not at all. Fields go in by the hundred because a Lua call takes a few
@@ -53,6 +53,14 @@ redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(ARGV, 3))
 return 1
 """
 
+# The third word of a stamp's line is until when it is true.
+OUTDATE = """
+for _, field in ipairs(ARGV) do
+  local stored = redis.call('HGET', KEYS[1], field)
+  if stored then redis.call('HSET', KEYS[1], field, (string.gsub(stored, '^(%d+ 0) [^ \\n]+', '%1 0.0', 1))) end
+end
+"""
+
 Event = tuple[str, Mapping[str, str]]
 
 
@@ -64,6 +72,7 @@ class RedisStore:
         self._publish = client.register_script(PUBLISH)
         self._want = client.register_script(WANT)
         self._tell = client.register_script(TELL)
+        self._outdate = client.register_script(OUTDATE)
 
     def publish(
         self,
@@ -123,9 +132,13 @@ class RedisStore:
                 pipe.sadd(key, member)
             pipe.execute()
 
-    def set_members(self, key: str) -> set[str]:
+    def set_members(self, *keys: str) -> set[str]:
         """See ``Store.set_members``."""
-        return _decoded(self._client.smembers(key))
+        return _decoded(self._client.sunion(keys))
+
+    def outdate(self, key: str) -> None:
+        """See ``Store.outdate``; atomic in the server."""
+        self._outdate(keys=[key], args=[META, TEXT])
 
 
 class AsyncRedisReads:
@@ -165,9 +178,9 @@ class AsyncRedisReads:
         """See ``Store.told``."""
         return _events(await self._client.xrange(READY, f"({after}", "+", most))
 
-    async def set_members(self, key: str) -> set[str]:
+    async def set_members(self, *keys: str) -> set[str]:
         """See ``Store.set_members``."""
-        return _decoded(await self._client.smembers(key))
+        return _decoded(await self._client.sunion(keys))
 
 
 def _decoded(members: Iterable[bytes | str]) -> set[str]:

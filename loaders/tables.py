@@ -220,6 +220,7 @@ Index(
 )
 Index("fw_projects_refresh_at", projects.c.refresh_at)
 Index("fw_projects_incarnation", projects.c.incarnation)
+Index("fw_projects_layout", projects.c.layout)
 
 changes = Table(
     "fw_changes",

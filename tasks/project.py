@@ -211,10 +211,15 @@ def _publish(content: Content, stamp: Stamp, text: Fitted, draft: Draft, tools: 
     """The marker that Redis had before, and whether it took the bundle."""
     project_id = draft.rows.project_id
     key = keys.project(project_id)
-    (raw, data), (marker,) = tools.store.read_many([(key, [keys.META, keys.DATA]), (keys.MARKER, [keys.VALUE])])
+    before = keys.previous(key)
+    (raw, data), (marker,), (earlier,) = tools.store.read_many(
+        [(key, [keys.META, keys.DATA]), (keys.MARKER, [keys.VALUE]), (before, [keys.META])]
+    )
     fields = codec.encode(content, stamp, text, draft.rows.members, tools.dumps)
     news = _news(raw, data, content, stamp, draft, tools)
     published = tools.store.publish(key, stamp.fence, fields, tools.ttl, news)
+    if published and earlier is not None:  # readers that know only the earlier layout are told that it is old
+        tools.store.outdate(before)
     if draft.rows.members:
         # Hints for overviews: membership itself is in the bundle, so adding late or twice does no harm.
         tools.store.add_to_sets([keys.projects_of(actor) for actor, _ in draft.rows.members], project_id)
@@ -285,8 +290,11 @@ def _bury(project_id: str, tools: Tools, turn: Turn, snapshot: str) -> Built:
     """
     stamp = Stamp(epoch=turn.epoch, generation=turn.generation, snapshot=snapshot, built=tools.now(), gone=True)
     key, news = keys.project(project_id), News(key=keys.changes(project_id), since="", entry=None)
-    ((marker,),) = tools.store.read_many([(keys.MARKER, [keys.VALUE])])
+    before = keys.previous(key)
+    (marker,), (earlier,) = tools.store.read_many([(keys.MARKER, [keys.VALUE]), (before, [keys.META])])
     published = tools.store.publish(key, stamp.fence, codec.tombstone(stamp), tools.ttl, news)
+    if earlier is not None:
+        tools.store.publish(before, stamp.fence, codec.tombstone(stamp), tools.ttl)
     if published:
         buried = Published(snapshot=snapshot, entities=ledger.GONE, marker=codec.decode_line(marker))
         ledger.finish(tools.connection, project_id, turn, buried)

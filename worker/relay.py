@@ -183,6 +183,7 @@ class _Chores:
             log.warning("build_taken_over project=%s", project)
         for project in claims.park(self._connection):
             log.error("project_parked project=%s", project)
+        claims.find_earlier(self._connection)
         if not self._found or now - self._found >= UNBUILT_SECONDS:
             self._found = now
             if found := claims.find_unbuilt(self._connection, self._statements):

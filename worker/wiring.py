@@ -137,6 +137,11 @@ class JobStore(RedisStore):
         with redis_errors("reading"):
             return super().read_many(wanted)
 
+    def outdate(self, key: str) -> None:
+        """See ``Store.outdate``; raises Unavailable."""
+        with redis_errors("publishing"):
+            super().outdate(key)
+
     def tell(self, name: str, event: Mapping[str, str], ttl: int) -> bool:
         """See ``Store.tell``; raises Unavailable."""
         with redis_errors("announcing"):

@@ -6,19 +6,22 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from typing import Any, Protocol
 
 import pytest
 import redis
 import redis.asyncio
+from briefs import an_account, brief
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import PROJECT_ID, a_hostile_project, a_project, a_task, projects, rendered, texts, uid
 
 from foreword import AsyncReader, BadBudget, BadInput, Context, NotAMember, Reader, codec, keys, reader, tokens
+from foreword.brief_lines import brief_lines
 from foreword.bundle import Content
 from foreword.changes import difference, facts_of
-from foreword.lines import fit
+from foreword.lines import Fitted, fit
 from foreword.memory import MemoryStore
 from foreword.ports import News, Raw, Store
 from foreword.rows import ProjectRows
@@ -376,14 +379,14 @@ class Watched(MemoryStore):
         self.asked += [key, *fields]
         return super().read(key, fields)
 
-    def set_members(self, key: str) -> set[str]:
-        self.asked.append(key)
-        return super().set_members(key)
+    def set_members(self, *keys: str) -> set[str]:
+        self.asked += keys
+        return super().set_members(*keys)
 
 
 ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 KEY_OR_FIELD = re.compile(
-    rf"fw:{SCHEMA}:{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
+    rf"fw:(?:{SCHEMA}|{SCHEMA - 1}):{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
 )
 
 CALLS: list[Callable[[Reader, str], Context]] = [
@@ -715,3 +718,123 @@ def test_a_steady_text_is_for_members_and_budgets_that_hold_it(house: House) -> 
     with pytest.raises(BadBudget):
         house.ask("steady", PROJECT_ID, actor=MEMBER, budget=249)
     assert house.ask("steady", uid("nothing"), actor=MEMBER).status == "missing"
+
+
+# ---- briefs
+
+USER, DAY = uid("user"), "2026-11-21"
+OF_DAY = replace(FRESH, epoch=date.fromisoformat(DAY).toordinal(), snapshot="")
+
+
+def publish_brief(house: House, stamp: Stamp = OF_DAY, **about: Any) -> tuple[dict[str, Any], Fitted]:
+    """Publish a brief as a worker does, and its text for the default budget."""
+    document = brief(*an_account({"Pier": 30, "Boat": 30}, due_at="2026-11-20 00:00:00+00"), **about).document
+    lines, always = brief_lines(document, tokens.count)
+    text = fit(lines, always, 1500)
+    fields = codec.encode_text(lines, always, document, replace(stamp, tokens=text.tokens), text)
+    for key in (keys.brief(USER, document["date"]), keys.brief(USER)):
+        house.store.publish(key, stamp.fence, fields, TTL)
+    return document, text
+
+
+@pytest.mark.promise("reader.twins")
+@pytest.mark.parametrize("day", [None, DAY, date.fromisoformat(DAY)])
+def test_a_brief_is_read_by_its_date_or_as_the_latest(house: House, day: Any) -> None:
+    document, text = publish_brief(house)
+
+    found = house.ask("brief", USER.upper(), day)
+
+    assert (found.status, found.text, found.tokens) == ("fresh", text.text, text.tokens)
+    assert found.tokens == tokens.count(found.text)
+    assert found.data == json.loads(json.dumps(document))
+    assert f"brief of {DAY}, UTC" in found.text
+    assert house.store.set_members(keys.WANTED) == set()
+
+
+@pytest.mark.promise("brief.lines", "reader.twins")
+@pytest.mark.parametrize("budget", [250, 400, 900, 3000])
+def test_a_brief_is_cut_to_any_budget_exactly(house: House, budget: int) -> None:
+    document, _ = publish_brief(house)
+    lines, always = brief_lines(document, tokens.count)
+
+    found = house.ask("brief", USER, budget=budget)
+
+    assert (found.text, found.tokens) == (fit(lines, always, budget).text, tokens.count(found.text))
+    assert found.tokens <= budget
+    assert found.data["date"] == DAY
+
+
+@pytest.mark.promise("reader.stale")
+def test_a_brief_is_stale_once_the_day_of_its_user_is_over(house: House) -> None:
+    publish_brief(house, replace(OF_DAY, valid_until=NOW))
+
+    for found in (house.ask("brief", USER), house.ask("brief", USER, DAY), house.ask("brief", USER, budget=300)):
+        assert found.status == "stale"
+        assert found.data["date"] == DAY
+    assert house.store.set_members(keys.WANTED) == set()
+
+
+@pytest.mark.promise("fresh.single-flight")
+def test_a_brief_that_is_missing_is_asked_for(house: House) -> None:
+    publish_brief(house)
+
+    missing = [house.ask("brief", USER, "2026-11-20"), house.ask("brief", STRANGER), house.ask("brief", STRANGER)]
+
+    assert missing == [Context("missing")] * 3
+    assert house.store.set_members(keys.WANTED) == {f"brief {USER} 2026-11-20", f"brief {STRANGER}"}
+
+
+@pytest.mark.promise("reader.stale")
+@pytest.mark.parametrize(
+    "damage", [{}, {"data": b"no"}, {"data": b"[]"}, {"text": b"garbage", "meta": b"garbage"}]
+)
+def test_a_damaged_brief_is_missing_and_asked_for(house: House, damage: dict[str, bytes]) -> None:
+    _, text = publish_brief(house)
+    whole = {"meta": OF_DAY.line().encode(), "text": (OF_DAY.line() + text.text).encode(), "data": b"{}"}
+    house.spoil(keys.brief(USER), replace(OF_DAY, generation=6), **({**whole, **damage} if damage else {}))
+
+    assert house.ask("brief", USER).status == "missing"
+    assert house.store.set_members(keys.WANTED) == {f"brief {USER}"}
+
+
+@pytest.mark.promise("reader.stale")
+@pytest.mark.parametrize("day", ["yesterday", "", "2026-11-31", "2026-11-21T09:00", 20261121.0, "latest", "*"])
+def test_what_is_no_date_and_nobodys_id_is_refused(house: House, day: Any) -> None:
+    with pytest.raises(BadInput, match="is no date"):
+        house.ask("brief", USER, day)
+    with pytest.raises(BadInput, match="is no UUID"):
+        house.ask("brief", "ann", DAY)
+    with pytest.raises(BadBudget):
+        house.ask("brief", USER, DAY, budget=249)
+    assert house.store.set_members(keys.WANTED) == set()
+
+
+@pytest.mark.promise("brief.told", "reader.twins")
+def test_announcements_are_read_page_by_page(house: House) -> None:
+    empty: Any = house.ask("ready")
+    for number in range(5):
+        house.store.tell(f"{USER}:{number}", {"id": f"{USER}:{number}", "date": DAY}, TTL)
+
+    first: Any = house.ask("ready", most=2)
+    rest: Any = house.ask("ready", first[-1][0])
+
+    assert empty == []
+    assert [event["id"][-1] for _, event in [*first, *rest]] == [*"01234"]
+    assert all(event["date"] == DAY for _, event in rest)
+    assert not house.ask("ready", rest[-1][0], most=1)
+
+
+@pytest.mark.promise("brief.told")
+@pytest.mark.parametrize(
+    "after", ["", "0", "$", "-", "-1-0", "0-0 ", "0-0-0", "\u0661-\u0660", "9" * 20 + "-0", None, "(0-0"]
+)
+def test_what_is_no_place_among_announcements_is_refused(house: House, after: Any) -> None:
+    with pytest.raises(BadInput, match="is no place among announcements"):
+        house.ask("ready", after)
+
+
+@pytest.mark.promise("brief.told")
+@pytest.mark.parametrize("most", [0, -1])
+def test_no_announcements_cannot_be_asked_for(house: House, most: int) -> None:
+    with pytest.raises(BadInput, match="one is the least"):
+        house.ask("ready", most=most)

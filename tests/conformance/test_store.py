@@ -8,6 +8,7 @@ import pytest
 import redis
 from hypothesis import given
 from hypothesis import strategies as st
+from redis.crc import key_slot
 
 from foreword import keys
 from foreword.memory import MemoryStore
@@ -283,3 +284,53 @@ def test_wishes_are_a_set_with_an_end(store: Store) -> None:
         store.want([f"wish {number}" for number in range(first, first + 1000)])
 
     assert len(store.set_members(keys.WANTED)) == WANTED_MOST
+
+
+# ---- announcements
+
+
+@pytest.mark.promise("brief.told")
+def test_what_is_told_stands_once_and_in_order(store: Store) -> None:
+    first, second = {"id": "ann:1", "user": "Ann \u0141"}, {"id": "ben:1", "due": ""}
+
+    told = [store.tell("ann:1", first, TTL), store.tell("ben:1", second, TTL), store.tell("ann:1", second, TTL)]
+
+    found = store.told("0-0", 10)
+    assert told == [True, True, False]
+    assert [event for _, event in found] == [first, second]
+    assert {type(cell) for _, event in found for pair in event.items() for cell in pair} == {str}
+
+
+@pytest.mark.promise("brief.told")
+def test_announcements_are_read_on_from_the_place_of_the_last(store: Store) -> None:
+    nothing = store.told("0-0", 5)
+    for number in range(7):
+        store.tell(f"event {number}", {"id": str(number)}, TTL)
+
+    pages, after = [], "0-0"
+    while page := store.told(after, 3):
+        pages.append([event["id"] for _, event in page])
+        after = page[-1][0]
+    store.tell("one more", {"id": "7"}, TTL)
+
+    assert nothing == []
+    assert pages == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+    assert [event["id"] for _, event in store.told(after, 3)] == ["7"]
+
+
+@pytest.mark.promise("brief.told")
+def test_of_many_who_tell_the_same_one_does(store: Store) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        told = list(pool.map(lambda n: store.tell(f"event {n % 5}", {"id": str(n % 5)}, TTL), range(60)))
+
+    assert sum(told) == 5
+    assert sorted(event["id"] for _, event in store.told("0-0", 100)) == [*"01234"]
+
+
+@pytest.mark.promise("brief.told")
+def test_the_mark_of_what_was_told_expires_and_the_stream_is_one(redis_client: "redis.Redis") -> None:
+    RedisStore(redis_client).tell("ann:1", {"id": "ann:1"}, TTL)
+
+    assert 0 < redis_client.ttl(keys.told("ann:1")) <= TTL
+    assert sorted(redis_client.keys("*")) == sorted([keys.told("ann:1").encode(), keys.READY.encode()])
+    assert key_slot(keys.READY.encode()) == key_slot(keys.told("other").encode())

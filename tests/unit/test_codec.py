@@ -132,9 +132,10 @@ def test_a_glance_at_a_stamp_sees_what_the_whole_stamp_says(stamp: Stamp) -> Non
 def test_a_stamp_of_another_version_is_none_and_one_with_more_words_is_read(stamp: Stamp) -> None:
     _, _, rest = stamp.line().partition(" ")
 
-    for other in (SCHEMA - 1, SCHEMA + 1):
+    for other in (SCHEMA - 2, SCHEMA + 1):
         assert Stamp.parse(f"{other} {rest}") is None
         assert glance(f"{other} {rest}") is None
+    assert Stamp.parse(f"{SCHEMA - 1} {rest}") == stamp
     assert Stamp.parse(stamp.line().rstrip("\n") + " more words\n") == stamp
 
 
