@@ -39,6 +39,7 @@ _EMPTY = {
     "today": "Nothing is due today.",
     "upcoming": "Nothing is due in the next seven days.",
 }
+_ALL_EMPTY = "Nothing is due today or in the next seven days."
 _TOLD = {"today": "due today"}
 """What a heading says of every item under it."""
 _INTROS = {"cycles": "None of these can begin before another of them is done."}
@@ -102,7 +103,18 @@ class Sections:
         yield from map(self._listed, plans)
 
     def _says(self, plan: Plan) -> bool:
+        """An empty week is said once, under today."""
+        if plan.path[-1] == "upcoming" and self._is_empty_week():
+            return False
         return plan.path[-1] in _EMPTY or self._of.list_of(*plan.path)[0] > 0
+
+    def _is_empty_week(self) -> bool:
+        return not any(self._of.list_of(name)[0] for name in _EMPTY)
+
+    def _intro(self, name: str, total: int) -> str | None:
+        if total:
+            return _INTROS.get(name)
+        return _ALL_EMPTY if self._is_empty_week() else _EMPTY[name]
 
     def _listed(self, plan: Plan) -> Part:
         name, (total, items) = plan.path[-1], self._of.list_of(*plan.path)
@@ -115,7 +127,7 @@ class Sections:
             heading=(Span(plan.heading),),
             total=total,
             listed=listed,
-            intro=((Span(intro),),) if (intro := _INTROS.get(name) if total else _EMPTY[name]) else (),
+            intro=((Span(intro),),) if (intro := self._intro(name, total)) else (),
             entries=tuple(
                 Entry(
                     plan.first + plan.step * at,
@@ -152,6 +164,8 @@ class Sections:
             (line, ()) for line in self._fates(changes.get("priorities") or ())
         ]
         lines += [found for name, words in CHANGES.items() if (found := self._change(name, words))]
+        if not lines and (self._of.document.get("summary") or {}).get("words") == "template":
+            return  # the template's summary has said so
         yield Part(
             role="changes",
             level=2,

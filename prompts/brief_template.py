@@ -77,9 +77,9 @@ def _next_milestone(section: Mapping[str, Any], today: date | None) -> Iterator[
 
 
 def _holding_up(section: Mapping[str, Any]) -> Iterator[str]:
-    """The task for which most others wait; of equals one that can be done."""
+    """The task for which most others wait, of those that can be done."""
     found = [each for each in _items(section, "unblocking") if each.get("frees")]
-    for each in sorted(found, key=lambda task: (-task["frees"], bool(task.get("blocked"))))[:1]:
+    for each in sorted(found, key=lambda task: (bool(task.get("blocked")), -task["frees"]))[:1]:
         others = "another task" if each["frees"] == 1 else f"{each['frees']} other tasks"
         yield f"{_short(each)} holds up {others}."
 

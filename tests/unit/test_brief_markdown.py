@@ -592,20 +592,32 @@ def test_an_empty_account_is_told_so_and_nothing_else() -> None:
     assert "##" not in text
 
 
-def test_a_day_without_anything_says_so() -> None:
+def test_a_day_without_anything_says_so_once() -> None:
     document = the("empty")
     document["totals"]["projects"] = 1
     document["changes"]["since"] = "2026-11-21"
 
+    by_template = markdown(document)
+    document["summary"]["words"] = "model"
+    by_a_model = markdown(document)
+
+    for text in (by_template, by_a_model):
+        assert "Nothing is overdue, blocked or at risk." in text
+        assert text.count("Nothing is due") == 1
+        assert "Nothing is due today or in the next seven days." in text
+    new = "Nothing new: no task became overdue, was done or moved."
+    assert new in by_a_model
+    assert new not in by_template  # whose summary says so
+
+
+def test_an_empty_day_in_a_full_week_says_so() -> None:
+    document = the("day")
+    document["today"] = {"total": 0, "items": []}
+
     text = markdown(document)
 
-    for said in (
-        "Nothing is overdue, blocked or at risk.",
-        "Nothing is due today.",
-        "Nothing is due in the next seven days.",
-        "Nothing new: no task became overdue, was done or moved.",
-    ):
-        assert said in text
+    assert "Nothing is due today.\n" in text
+    assert "The next seven days" in text
 
 
 @pytest.mark.parametrize(
