@@ -21,7 +21,7 @@ AT_ONCE = 5000
 """Rows of one statement; an import has many in one transaction."""
 
 _COLUMNS = (
-    "user_id, zone, at::text, weekday, active, channels, when_empty, tenant, last_visit_at, last_date,"
+    "user_id, zone, at::text, weekday, active, channels, when_empty, tenant, last_visit_at,"
     " next_run_at, next_date, error"
 )
 
@@ -55,10 +55,9 @@ order by user_id for update of s
 """
 
 _STORE = """
-update fw_subscriptions s set next_run_at = v.next_run_at, next_date = v.next_date, error = v.error,
-  last_date = coalesce(v.last_date, s.last_date)
-from unnest(%(users)s::uuid[], %(runs)s::timestamptz[], %(dates)s::date[], %(sent)s::date[], %(errors)s::text[])
-  as v(user_id, next_run_at, next_date, last_date, error)
+update fw_subscriptions s set next_run_at = v.next_run_at, next_date = v.next_date, error = v.error
+from unnest(%(users)s::uuid[], %(runs)s::timestamptz[], %(dates)s::date[], %(errors)s::text[])
+  as v(user_id, next_run_at, next_date, error)
 where s.user_id = v.user_id
 """
 
@@ -86,24 +85,21 @@ class Subscription(Wanted):
 
     Attributes:
         last_visit_at: None where the application reports no visits.
-        last_date: the local date of the last brief that was scheduled to be sent.
         next_run_at, next_date: the next run; None where it is paused, broken, or not computed yet.
         error: why it cannot run, as a zone that is no more; an edit clears it.
     """
 
     last_visit_at: datetime | None
-    last_date: date | None
     next_run_at: datetime | None
     next_date: date | None
     error: str | None
 
 
 class Run(NamedTuple):
-    """What is to be stored of a subscription: its next run, or why it has none; its last brief, if any."""
+    """What is to be stored of a subscription: its next run, or why it has none."""
 
     user_id: str
     next: Occurrence | None = None
-    last_date: date | None = None
     error: str | None = None
 
 
@@ -237,7 +233,6 @@ def store(connection: Connection, found: Sequence[Run]) -> None:
         "users": [each.user_id for each in found],
         "runs": [each.next.at if each.next else None for each in found],
         "dates": [each.next.date if each.next else None for each in found],
-        "sent": [each.last_date for each in found],
         "errors": [each.error for each in found],
     }
     connection.execute(_STORE, columns, prepare=True)
@@ -289,8 +284,7 @@ def _subscription(row: tuple[Any, ...]) -> Subscription:
         when_empty=row[6],
         tenant=row[7],
         last_visit_at=moment(row[8]),
-        last_date=day_of(row[9]),
-        next_run_at=moment(row[10]),
-        next_date=day_of(row[11]),
-        error=row[12],
+        next_run_at=moment(row[9]),
+        next_date=day_of(row[10]),
+        error=row[11],
     )

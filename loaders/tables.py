@@ -274,8 +274,6 @@ subscriptions = Table(
     Column("when_empty", Text, nullable=False, server_default=text("'brief'")),
     Column("tenant", Text),
     Column("last_visit_at", DateTime(timezone=True)),
-    # Of the last brief that was sent.
-    Column("last_date", Date),
     # The next run, an instant and the local date it is for. Null: to be computed, or there is an error.
     Column("next_run_at", DateTime(timezone=True)),
     Column("next_date", Date),

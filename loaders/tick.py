@@ -39,9 +39,13 @@ select exists (select from fw_subscriptions where active and error is null and n
 
 # Rows that another tick, or an edit, holds are left to it.
 _CLAIM = """
-select user_id, zone, at::text, weekday, tenant, last_visit_at, last_date, next_run_at, next_date, now()
-from fw_subscriptions where active and error is null and {due}
-order by next_run_at limit %(limit)s for update skip locked
+select user_id, zone, at::text, weekday, tenant, last_visit_at,
+  (select b.local_date from fw_briefs b where b.user_id = s.user_id
+     and (b.told_at is not null or (b.due_at is not null and b.state in ('pending', 'generating')))
+   order by b.local_date desc limit 1),
+  next_run_at, next_date, now()
+from fw_subscriptions s where active and error is null and {due}
+order by next_run_at limit %(limit)s for update of s skip locked
 """
 _UNCOMPUTED = _CLAIM.format(due="next_run_at is null")
 _DUE = _CLAIM.format(due="next_run_at <= now() + %(ahead)s")
@@ -100,7 +104,7 @@ class _Due(NamedTuple):
     weekday: int | None
     tenant: str | None
     last_visit_at: str | None
-    last_date: str | None
+    last_brief: str | None
     next_run_at: str | None
     next_date: str | None
     now: str
@@ -190,7 +194,7 @@ def _walked(
     row: _Due, rhythm: Rhythm, run: Occurrence, now: datetime, horizon: datetime
 ) -> tuple[Occurrence, _Decided]:
     """Every run up to the horizon, each with what becomes of it; and the first beyond."""
-    day, visit, last = today(now, rhythm.zone), moment(row.last_visit_at), day_of(row.last_date)
+    day, visit, last = today(now, rhythm.zone), moment(row.last_visit_at), day_of(row.last_brief)
     visited = today(visit, rhythm.zone) if visit else None
     goes_on = DAILY_UNTIL if rhythm.weekday is None else WEEKLY_UNTIL
     briefs: list[_Brief] = []
@@ -218,8 +222,7 @@ def _walked(
             )
             last = run.date
         run = first_from(rhythm, run.date + _DAY)
-    sent = last if briefs else None
-    return run, _Decided(Run(row.user_id, last_date=sent), briefs)
+    return run, _Decided(Run(row.user_id), briefs)
 
 
 def _passed(row: _Due, run: Occurrence, state: str, reason: str) -> _Brief:

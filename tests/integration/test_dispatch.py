@@ -150,7 +150,7 @@ def test_ticks_that_are_killed_leave_nothing_half_done(connection: Connection, d
 
     half = connection.execute(
         "select count(*) from fw_subscriptions s left join fw_briefs b using (user_id)"
-        " where b.user_id is null or b.local_date <> s.last_date or s.next_date <= b.local_date"
+        " where b.user_id is null or s.next_date <= b.local_date"
     ).fetchall()
     assert killed > 0
     assert half == [(0,)]
@@ -350,14 +350,20 @@ def away(connection: Connection, days: int, since_brief: int | None) -> tuple[st
     zone = noon_zone(connection)
     subscribe(connection, zone=zone, at=local(connection, zone).time())
     set_back(connection, 0, zone)
-    connection.execute(
-        "update fw_subscriptions set last_visit_at = now() - %s * interval '1 day',"
-        " last_date = (now() at time zone %s)::date - %s::int",
-        [days, zone, since_brief],
-    )
+    connection.execute("update fw_subscriptions set last_visit_at = now() - %s * interval '1 day'", [days])
+    told(connection, "(now() at time zone %s)::date - %s::int", zone, since_brief)
     tick(connection)
-    ((_, state, kind, _),) = rows(connection)
+    *_, (_, state, kind, _) = rows(connection)
     return state, kind
+
+
+def told(connection: Connection, day: str, *values: object) -> None:
+    """A brief of a date, that the user was told of."""
+    connection.execute(
+        "insert into fw_briefs (user_id, local_date, state, kind, zone, due_at, told_at, build_at, revision)"
+        f" select user_id, {day}, 'ready', 'daily', zone, now(), now(), now(), 1 from fw_subscriptions",
+        values,
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,13 +390,13 @@ def test_after_a_visit_daily_briefs_go_on(connection: Connection) -> None:
     zone = noon_zone(connection)
     subscribe(connection, zone=zone, at=local(connection, zone).time())
     subscriptions.visited(connection, ANN, now(connection) - 10 * DAY)
-    connection.execute("update fw_subscriptions set last_date = current_date - 5")
+    told(connection, "current_date - 5")
     set_back(connection, 2, zone)
     connection.execute(
         "update fw_subscriptions set next_date = next_date + 1, next_run_at = next_run_at + interval '1 day'"
     )
     tick(connection)
-    before = [(state, kind) for _, state, kind, _ in rows(connection)]
+    before = [(state, kind) for _, state, kind, _ in rows(connection)][1:]
     connection.execute("delete from fw_briefs")
 
     subscriptions.visited(connection, ANN)
@@ -399,6 +405,21 @@ def test_after_a_visit_daily_briefs_go_on(connection: Connection) -> None:
 
     assert set(before) == {("skipped", "daily")}
     assert [(state, kind) for _, state, kind, _ in rows(connection)] == [("pending", "daily")]
+
+
+@pytest.mark.promise("brief.away")
+def test_a_brief_that_was_taken_back_or_missed_was_not_sent(connection: Connection) -> None:
+    zone = noon_zone(connection)
+    subscribe(connection, zone=zone, at=local(connection, zone).time())
+    subscriptions.visited(connection, ANN, now(connection) - 5 * DAY)
+    outcomes = []
+    for _ in range(2):
+        set_back(connection, 0, zone)
+        tick(connection)
+        outcomes += [(state, kind) for _, state, kind, _ in rows(connection)]
+        connection.execute("delete from fw_briefs")  # as an edit of the subscription does
+
+    assert outcomes == [("pending", "return")] * 2
 
 
 # ---- who is next

@@ -27,7 +27,6 @@ CREATE TABLE fw_subscriptions (
     when_empty TEXT DEFAULT 'brief' NOT NULL,
     tenant TEXT,
     last_visit_at TIMESTAMP WITH TIME ZONE,
-    last_date DATE,
     next_run_at TIMESTAMP WITH TIME ZONE,
     next_date DATE,
     error TEXT,
