@@ -33,8 +33,8 @@ NEWS_KEPT, NEWS_SECONDS = 200, 86_400
 """Differences kept a project, and for how long after the last: older is answered with "read the whole"."""
 
 
-TOLD_KEPT = 100_000
-"""Events of briefs that are ready: more are due in an hour nowhere."""
+TOLD_KEPT = 1_000_000
+"""Events of briefs that are ready, some 200 bytes each: a receiver may be away for a day."""
 
 
 class Store(Protocol):

@@ -15,8 +15,9 @@ select state, count(*) from fw_briefs where created_at > now() - interval '1 day
 
 _LATENESS = """
 select count(*), coalesce(percentile_disc(array[0.5, 0.95, 0.99, 1]) within group (
-  order by extract(epoch from told_at - due_at)::float8), '{}')
-from fw_briefs where created_at > now() - interval '1 day' and told_at is not null
+  order by extract(epoch from a.sent_at - b.due_at)::float8), '{}')
+from fw_briefs b join fw_announcements a using (user_id, local_date)
+where b.created_at > now() - interval '1 day' and a.channel = 'stream' and a.sent_at is not null
 """
 
 _NOW = """
@@ -27,6 +28,9 @@ select
   (select min(next_run_at) from fw_subscriptions where active and error is null),
   subscriptions.active, subscriptions.paused, subscriptions.broken,
   (select count(*) from fw_announcements where sent_at is null and dead_at is null),
+  (select coalesce(extract(epoch from now() - min(b.due_at))::float8, 0)
+   from fw_announcements a join fw_briefs b using (user_id, local_date)
+   where a.sent_at is null and a.dead_at is null and b.due_at <= now()),
   (select count(*) from fw_announcements where dead_at is not null),
   (select count(*) from fw_briefs where state = 'failed')
 from (
@@ -47,7 +51,8 @@ class Status:
     lateness: of those told in the last 24 hours, seconds by share: p50, p95, p99, most; empty where none was.
     next_due: the next run of a subscription.
     active, paused, broken: subscriptions.
-    announcements_waiting: not told yet, those that are not due among them.
+    announcements_waiting: not told yet, those that are not due among them. ``longest_untold``: seconds for which
+    the oldest of those that are due has waited.
     announcements_dead, briefs_dead: dead letters.
     """
 
@@ -62,6 +67,7 @@ class Status:
     paused: int
     broken: int
     announcements_waiting: int
+    longest_untold: float
     announcements_dead: int
     briefs_dead: int
 
@@ -84,6 +90,7 @@ def status(connection: Connection) -> Status:
         paused=row[6],
         broken=row[7],
         announcements_waiting=row[8],
-        announcements_dead=row[9],
-        briefs_dead=row[10],
+        longest_untold=row[9],
+        announcements_dead=row[10],
+        briefs_dead=row[11],
     )

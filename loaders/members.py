@@ -14,7 +14,7 @@ def projects_in_hand(connection: Connection, catalog: Catalog, user: str) -> lis
     keeps no members, of those that the user created.
     """
     table = catalog.kinds.project.table
-    mine = "p.created_by = %(user)s::uuid" if "created_by" in catalog.columns[table] else "false"
+    mine = "p.created_by::text = %(user)s" if "created_by" in catalog.columns[table] else "false"
     if catalog.has_members:
         mine = (
             f"exists (select from {MEMBERS} m where m.project_id = p.id and m.actor_id = %(user)s::uuid"
@@ -29,15 +29,17 @@ def projects_in_hand(connection: Connection, catalog: Catalog, user: str) -> lis
 
 
 def name_of(connection: Connection, catalog: Catalog, user: str) -> str | None:
-    """What an actor is called, if anything.
+    """What a live actor is called, if anything.
 
     Raises:
-        BadInput: there is no such actor.
+        BadInput: there is no such actor, or none any more.
     """
     if not catalog.has(ACTORS):
         return None
+    name = "name" if "name" in catalog.columns[ACTORS] else "null"
+    statement = f"select {name} from {ACTORS} where id::text = %s and {catalog.live(ACTORS)}"  # noqa: S608
     with mapped(f"looking up user {user}"):
-        row = connection.execute(f"select name from {ACTORS} where id = %s::uuid", [user], prepare=True).fetchone()  # noqa: S608
+        row = connection.execute(statement, [user], prepare=True).fetchone()
     if row is None:
-        raise BadInput(f"there is no user {user} any more")
+        raise BadInput(f"there is no live user {user} any more")
     return row[0] or None

@@ -23,13 +23,17 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 _FIND = """
 with called as (
   select distinct name, lower(name) as lowered,
-    case when name ~* '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' then name::uuid end as number
+    case when name ~* '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' then lower(name) end as number
   from unnest(%(names)s::text[]) as given(name)),
 found as ({found})
 select name, rank, min(id::text), count(distinct id) from found group by name, rank order by name, rank
 """
 _FOUND = "select c.name, {rank} as rank, a.id from called c join {table} a on {on} where {live}"
-_BY = (("id", "a.id = c.number"), ("user_id", "a.user_id = c.number"), ("email", "lower(a.email) = c.lowered"))
+_BY = (
+    ("id", "a.id::text = c.number"),
+    ("user_id", "a.user_id::text = c.number"),
+    ("email", "lower(a.email) = c.lowered"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

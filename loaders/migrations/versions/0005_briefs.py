@@ -120,20 +120,22 @@ declare
   ended boolean := tg_op = 'DELETE' or not new.active;
 begin
   delete from fw_announcements a using fw_briefs b
-  where b.user_id = old.user_id and (b.due_at > now() or ended)
+  where b.user_id = old.user_id and (b.due_at > clock_timestamp() or ended)
     and a.user_id = b.user_id and a.local_date = b.local_date and a.sent_at is null;
   update fw_briefs set due_at = null, told_at = null, kind = 'asked',
     state = case when revision > 0 and state <> 'generating' then 'ready' else state end
   where user_id = old.user_id and asked_at is not null
-    and (due_at > now() or (ended and told_at is null and due_at is not null and state in ('pending', 'generating')));
-  delete from fw_briefs
+    and (due_at > clock_timestamp() or (ended and told_at is null and due_at is not null and state in ('pending', 'generating')));
+  delete from fw_briefs b
   where user_id = old.user_id and asked_at is null
-    and (due_at > now() or (ended and told_at is null and due_at is not null and state in ('pending', 'generating')));
+    and not exists (select from fw_announcements a
+      where a.user_id = b.user_id and a.local_date = b.local_date and a.sent_at is not null)
+    and (due_at > clock_timestamp() or (ended and told_at is null and due_at is not null and state in ('pending', 'generating')));
   if tg_op = 'DELETE' then
     return old;
   end if;
   new.error := null;
-  if new.active <> old.active or old.next_run_at is null or old.next_run_at > now() then
+  if new.active <> old.active or old.next_run_at is null or old.next_run_at > clock_timestamp() then
     new.next_run_at := null;
     new.next_date := null;
   end if;
