@@ -207,6 +207,7 @@ FATES: dict[str, Fact] = {
     "slipped": lambda item, calendar: f"moved to {calendar.day(item['due'])}" if item.get("due") else "moved",
     "open": lambda _item, _calendar: "still open",
     "gone": lambda _item, _calendar: "no longer there",
+    "left": lambda _item, _calendar: "in a project that is closed, paused or no longer yours",
 }
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from foreword.errors import Unavailable
 from foreword.kinds import FINISHED
 from foreword.text import clean, cut
-from prompts.factcheck import WEEKDAYS, problems
+from prompts.factcheck import GIVEN_UP, WEEKDAYS, problems
 
 __all__ = [
     "LARGEST_FACTS",
@@ -137,8 +137,8 @@ _ITEM_FIELDS = (
 )
 _SAYS = {
     "status": {"on_track": "on_track", "at_risk": "at_risk", "behind": "behind", "missed": "missed"},
-    "became": {"done": "done", "finished": "done", "slipped": "slipped"},
-    "state": {"blocked": "blocked", "in_progress": "in_progress", **dict.fromkeys(FINISHED, "done")},
+    "became": {"done": "done", "slipped": "slipped"},
+    "state": {"blocked": "blocked", "in_progress": "in_progress", **dict.fromkeys(FINISHED - GIVEN_UP, "done")},
 }
 """Values of fields that say what an item is, beside the lists in which it stands."""
 
@@ -174,7 +174,7 @@ def _being(item: Facts) -> Iterable[str]:
         yield "unblocking"
     if item.get("was"):
         yield "slipped"
-    if item.get("done_on"):
+    if item.get("done_on") and item.get("state") not in GIVEN_UP:
         yield "done"
 
 
