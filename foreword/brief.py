@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from foreword.digest import GONE, Before, Digest, Item, Listed, Window
+from foreword.digest import GONE, LEFT, Before, Digest, Item, Listed, Window
 from foreword.errors import BadInput
 
 SCHEMA = 1
@@ -254,12 +254,13 @@ def _name(each: Part) -> str:
 def _changes(about: About, parts: Sequence[Part]) -> Document:
     """The difference to the previous brief; empty where there is none to compare with."""
     before = about.before
+    still = {each.digest.project_id for each in parts}
     became = {entity: fate for each in parts for entity, fate in each.digest.became.items()}
     return {
         "since": before.date.isoformat() if before is not None else None,
         **{name: _merged(parts, name) for name in ("newly_overdue", "newly_done", "slipped", "new_risks")},
         "priorities": [
-            {**action, "became": became.get(action["id"], GONE)}
+            {**action, "became": became.get(action["id"], GONE if action["project_id"] in still else LEFT)}
             for action in (before.priorities if before is not None else ())
         ],
     }

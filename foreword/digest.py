@@ -489,8 +489,8 @@ def _counts(p: _Project, lists: Mapping[str, Listed]) -> dict[str, int]:
 # ---- what became of yesterday's priorities
 
 
-DONE_NOW, FINISHED, SLIPPED, OPEN, GONE = "done", "finished", "slipped", "open", "gone"
-"""What has become of an action that a brief put first."""
+DONE_NOW, FINISHED, SLIPPED, OPEN, GONE, LEFT = "done", "finished", "slipped", "open", "gone", "left"
+"""What has become of an action put first; left: its project is closed or paused, or the user's no more."""
 
 
 def _became(p: _Project, before: Before | None) -> dict[str, str]:

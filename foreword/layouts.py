@@ -33,7 +33,7 @@ class Layouts:
     def read_many(self, wanted: Sequence[Question]) -> list[list[Raw]]:
         """See ``Store.read_many``."""
         found = self._store.read_many(wanted)
-        lacking = _lacking(found)
+        lacking = _lacking(wanted, found)
         if lacking:
             _fill(found, lacking, self._store.read_many([_earlier(wanted[place]) for place in lacking]))
         return found
@@ -66,7 +66,7 @@ class AsyncLayouts:
     async def read_many(self, wanted: Sequence[Question]) -> list[list[Raw]]:
         """See ``Layouts``."""
         found = await self._store.read_many(wanted)
-        lacking = _lacking(found)
+        lacking = _lacking(wanted, found)
         if lacking:
             _fill(found, lacking, await self._store.read_many([_earlier(wanted[place]) for place in lacking]))
         return found
@@ -83,8 +83,9 @@ class AsyncLayouts:
         return await self._store.set_members(key, previous(key))
 
 
-def _lacking(found: Sequence[Sequence[Raw]]) -> list[int]:
-    return [place for place, answer in enumerate(found) if answer[0] is None]
+def _lacking(wanted: Sequence[Question], found: Sequence[Sequence[Raw]]) -> list[int]:
+    """Places of what somebody owns and is not there: only such keys have a hash tag."""
+    return [place for place, answer in enumerate(found) if answer[0] is None and "{" in wanted[place][0]]
 
 
 def _earlier(question: Question) -> Question:

@@ -285,10 +285,15 @@ def _ask_brief(user: str, day: Day, budget: int | None) -> Question:
     return keys.brief(uuid_of(user, "user"), _day(day)), [*_text_parts(budget), keys.DATA]
 
 
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
 def _day(day: Day) -> str:
-    """An ISO date; empty for the latest."""
+    """An ISO date; empty for the latest. Python's own reading takes much else for one (``20261121.0``)."""
+    if day is None:
+        return ""
     try:
-        return "" if day is None else date.fromisoformat(str(day)).isoformat()
+        return date.fromisoformat(str(day) if _DATE.fullmatch(str(day)) else "").isoformat()
     except ValueError:
         raise BadInput(f"{day!r} is no date; 2026-11-21 is one") from None
 

@@ -25,6 +25,9 @@ from loaders.connection import Connection, mapped
 MESSAGE_SECONDS = 3
 """For a message to reach a worker, doubled with each one up to a minute."""
 
+DEATH_SECONDS = 0.5
+"""After a session that ended in the middle of a generation, doubled with every attempt, until another begins."""
+
 OWNERS = 100
 """Tenants looked at in one claim, from anywhere in their order: more than get a turn."""
 
@@ -85,6 +88,18 @@ update fw_briefs b set state = 'pending', lease = null, sends = b.sends + 1,
   quiet_until = now() + least(power(2, least(b.sends, 10)) * interval '{MESSAGE_SECONDS} s', interval '1 min')
 from chosen where b.user_id = chosen.user_id and b.local_date = chosen.local_date
 returning b.user_id, b.local_date, b.sends
+"""  # noqa: S608
+
+# Who died in the middle took his session with him, and nobody waits for his lease to end. That it has ended is no
+# proof that he is dead: his token still decides who may record anything.
+_RELEASE = f"""
+update fw_briefs b set quiet_until = d.until
+from (select user_id, local_date, lease, now() + power(2, attempts - 1) * interval '{DEATH_SECONDS} s' as until
+      from fw_briefs
+      where state = 'generating' and quiet_until > now() + power(2, attempts - 1) * interval '{DEATH_SECONDS} s'
+        and lease like '% %' and split_part(lease, ' ', 1) not in (
+          select pid::text from pg_stat_activity where pid is not null)) d
+where b.user_id = d.user_id and b.local_date = d.local_date and b.lease = d.lease and b.state = 'generating'
 """  # noqa: S608
 
 _REAP = f"""
@@ -152,6 +167,7 @@ def claim(connection: Connection, window: int) -> list[Claimed]:
 def reap(connection: Connection) -> Reaped:
     """Give up what dies again and again, and what nobody generated while its date lasted; at most 1000 of each."""
     with mapped("giving up briefs"):
+        connection.execute(_RELEASE)  # not prepared: a percent sign would be doubled
         failed = connection.execute(_REAP, prepare=True).fetchall()
         dates = connection.execute(_DATES, prepare=True).fetchall()
         over = [

@@ -31,6 +31,9 @@ BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 5, 600
 MOST_ATTEMPTS = 8
 """Generations of a brief that may fail or die in a row, before it is a dead letter."""
 
+_LEASE = "pg_backend_pid() || ' ' || gen_random_uuid()"
+"""A lease: the session that has it, and what nobody else knows."""
+
 UNDER_WAY = "state in ('pending', 'generating')"
 OWED = "due_at is not null and told_at is null"
 
@@ -41,7 +44,7 @@ returning b.user_id, b.local_date, b.lease, b.kind, b.zone, b.tenant, b.due_at, 
 
 # Only what was claimed, or may be: a message that comes twice does not cut a back-off short.
 _BEGIN = f"""
-update fw_briefs b set state = 'generating', lease = gen_random_uuid()::text, attempts = attempts + 1, sends = 0,
+update fw_briefs b set state = 'generating', lease = {_LEASE}, attempts = attempts + 1, sends = 0,
   quiet_until = now() + interval '{LEASE_SECONDS} s'
 where user_id = %(user)s and local_date = %(date)s and attempts < {MOST_ATTEMPTS}
   and ((state = 'pending' and sends > 0) or ({UNDER_WAY} and quiet_until <= now()))
@@ -54,7 +57,7 @@ _BEGIN_NOW = f"""
 insert into fw_briefs as b
   (user_id, local_date, state, kind, zone, tenant, asked_at, build_at, quiet_until, attempts, lease)
 select %(user)s, %(date)s, 'generating', 'asked', coalesce(%(zone)s, s.zone, 'UTC'), s.tenant, now(), now(),
-  now() + interval '{LEASE_SECONDS} s', 1, gen_random_uuid()::text
+  now() + interval '{LEASE_SECONDS} s', 1, {_LEASE}
 from (select) one left join fw_subscriptions s on s.user_id = %(user)s
 on conflict (user_id, local_date) do update set state = 'generating', asked_at = now(), lease = excluded.lease,
   quiet_until = excluded.quiet_until, sends = 0,
@@ -75,8 +78,10 @@ with held as (
   select user_id, local_date, due_at, {OWED} and %(tell)s as owed from fw_briefs where {_HELD} for update),
 done as (
   update fw_briefs b set state = 'ready', revision = b.revision + 1, document = %(document)s, lines = %(lines)s,
-    stamp = %(stamp)s, words = %(words)s, facts = %(facts)s, reason = %(reason)s, since = %(since)s,
-    generated_at = now(), lease = null, sends = 0, quiet_until = '-infinity',
+    stamp = %(stamp)s, words = %(words)s, reason = %(reason)s, since = %(since)s,
+    facts = case when b.told_at is not null and b.facts is not null then b.facts else %(facts)s end,
+    generated_at = case when b.told_at is not null then b.generated_at else now() end,
+    lease = null, sends = 0, quiet_until = '-infinity',
     told_at = case when held.owed then greatest(b.due_at, now()) else b.told_at end,
     due_at = case when b.told_at is null and not held.owed then null else b.due_at end
   from held where b.user_id = held.user_id and b.local_date = held.local_date

@@ -22,10 +22,15 @@ _HEAD = (
     " created_at"
 )
 
+# What is not due yet is nobody's latest.
+_LATEST = """
+select max(local_date) from fw_briefs
+where user_id = %(user)s and revision > 0 and coalesce(due_at <= now(), true)
+"""
+
 _STORED = f"""
 select {_HEAD}, document, lines, stamp, since from fw_briefs
-where user_id = %(user)s and case when %(date)s::date is null then revision > 0 else local_date = %(date)s end
-order by local_date desc limit 1
+where user_id = %(user)s and local_date = coalesce(%(date)s::date, ({_LATEST}))
 """  # noqa: S608
 
 _LIST = f"select {_HEAD} from fw_briefs where user_id = %(user)s order by local_date desc limit %(limit)s"  # noqa: S608
@@ -140,6 +145,13 @@ def stored(connection: Connection, user_id: str, local_date: date | None) -> Sto
         stamp=stamp,
         since=moment(since),
     )
+
+
+def latest(connection: Connection, user_id: str) -> date | None:
+    """The date of a user's latest brief that can be read and is due."""
+    with mapped(f"looking for the latest brief of {user_id}"):
+        ((day,),) = connection.execute(_LATEST, {"user": user_id}, prepare=True).fetchall()
+    return date.fromisoformat(day) if day is not None else None
 
 
 def listed(connection: Connection, user_id: str, limit: int = 30) -> list[Head]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,8 +18,8 @@ from foreword.brief_lines import brief_lines
 from foreword.dates import next_midnight
 from foreword.digest import Before, digest
 from foreword.draft import in_order_of_creation
-from foreword.errors import BadInput, ForewordError, SchemaError, Unavailable
-from foreword.lines import Line, fit
+from foreword.errors import BadInput, ForewordError, Unavailable
+from foreword.lines import DEFAULT_BUDGET, Line, fit
 from foreword.stamp import Stamp
 from foreword.zones import zone_named
 from loaders import briefs, ledger, shelf
@@ -31,6 +31,7 @@ from loaders.shelf import ModelCall, StoredBrief
 from prompts import brief_template, words
 from prompts.words import Words
 from tasks.project import named_misfits
+from tasks.reports import FAILED, MADE, PUT_OFF, SKIPPED, BriefReport, CallReport
 from tasks.tools import Tools
 
 NARRATED = 5
@@ -51,46 +52,80 @@ class Brief:
     since: datetime | None
 
 
-def make_brief(user: str, day: date, tools: Tools) -> int | None:
+def make_brief(user: str, day: date, tools: Tools, held: list[Begun] | None = None) -> int | None:
     """Make a brief whose turn has come; its revision. None where there is nothing to do: the message came twice,
-    another has it, or it was taken back.
+    another has it, or it was taken back. ``held`` keeps what was begun, for whoever tries again at once because a
+    connection was lost: the lease is his still.
 
     Raises:
         BuildError, SchemaError, Unavailable: it is on record, and is tried again.
     """
-    begun = briefs.begin(tools.connection, user, day)
-    return None if begun is None else finish_brief(begun, tools)
+    begun = held[-1] if held else briefs.begin(tools.connection, user, day)
+    if begun is None:
+        return None
+    if held is not None:
+        held.append(begun)
+    return finish_brief(begun, tools)
 
 
 def finish_brief(begun: Begun, tools: Tools) -> int | None:
     """Make the brief that was begun, and put its end on record, whatever it is. Returns and raises: as
     ``make_brief``.
     """
+    began = time.time()
+    try:
+        return _finished(begun, tools, began)
+    except Exception as error:
+        result = PUT_OFF if isinstance(error, Unavailable) else FAILED
+        tools.note(_report(begun, began, result, error=error))
+        raise
+
+
+def _report(begun: Begun, began: float, result: str, **more: Any) -> BriefReport:
+    return BriefReport(
+        user=begun.user_id,
+        date=begun.local_date,
+        result=result,
+        began=began,
+        milliseconds=1000 * (time.time() - began),
+        **more,
+    )
+
+
+def _finished(begun: Begun, tools: Tools, began: float) -> int | None:
     connection = tools.connection
     try:
         made = write_brief(begun.user_id, begun.local_date, tools, kind=begun.kind, zone=begun.zone, now=begun.at)
         if not made.document["totals"]["projects"] and begun.when_empty == "none" and begun.owed:
             briefs.skip(connection, begun, "no project in planning or active")
+            tools.note(_report(begun, began, SKIPPED))
             return None
         stamp = _stamp(made, begun, tools)
         revision = briefs.finish(connection, begun, _recorded(made, stamp), tools.channels)
     except BadInput as error:  # trying again would not help
         briefs.fail(connection, begun, str(error), permanent=True)
         raise
-    except (Unavailable, SchemaError):
+    except Unavailable:
         if not connection.closed:
             briefs.give_back(connection, begun)
         raise
-    except Exception as error:
+    except Exception as error:  # also a table that was altered: who tries again looks at it anew
         if not connection.closed:
             said = str(error) if isinstance(error, ForewordError) else f"{type(error).__name__}: {error}"
             briefs.fail(connection, begun, said, permanent=False)
         raise
+    except BaseException:  # interrupted: nobody is to wait for the lease's end
+        with suppress(ForewordError):
+            briefs.give_back(connection, begun)
+        raise
     if revision is not None:
-        with suppress(
-            Unavailable
-        ):  # the brief is made; who announces it copies it again, and so does who misses it
-            _copy(begun.user_id, begun.local_date, stamp, made, tools)
+        # The brief is made; who announces it copies it again, and so does who misses it.
+        with suppress(Unavailable):
+            early = begun.due_at is not None and begun.due_at > begun.at
+            latest = not early and (not begun.over or _is_latest(begun.user_id, begun.local_date, tools))
+            _copy(begun.user_id, begun.local_date, stamp, made, tools, latest=latest)
+        by = made.document["summary"]["words"]
+        tools.note(_report(begun, began, MADE, revision=revision, words=by, tokens=stamp.tokens))
     return revision
 
 
@@ -107,7 +142,8 @@ def write_brief(user: str, day: date, tools: Tools, *, kind: str, zone: str, now
     before = _before(previous)
     # Of a day that is over, what is known of it; of one that has not begun, what is known now.
     moment = min(now, next_midnight(day, place))
-    window = window_of(moment, day, previous.generated_at if previous else None, before.date if before else None)
+    told_until = _told_until(previous, place)
+    window = window_of(moment, day, told_until, before.date if before else None)
     about = About(user=user, name=name, date=day, zone=place.key, kind=kind, window=window, before=before)
     parts, gone = [], []
     for project, called in projects_in_hand(connection, tools.statements.catalog, user):
@@ -132,6 +168,15 @@ def _before(previous: shelf.Previous | None) -> Before | None:
         if previous.facts is not None:
             return unpack(previous.facts)
     return Before(date=previous.local_date, priorities=tuple(previous.priorities))
+
+
+def _told_until(previous: shelf.Previous | None, zone: ZoneInfo) -> datetime | None:
+    """Until when the previous brief has told what was done: when it was made, but its day's end if that was later,
+    as of one that was made by hand for a day that was over.
+    """
+    if previous is None or previous.generated_at is None:
+        return None
+    return min(previous.generated_at, next_midnight(previous.local_date, zone))
 
 
 def _part(project: str, about: About, zone: ZoneInfo, tools: Tools) -> Part | None:
@@ -178,8 +223,10 @@ def _by_model(
         return until - time.monotonic()
 
     def record(call: Any) -> None:
-        named = (name for name in fields(ModelCall) if name.name not in of)
-        shelf.record_call(tools.connection, ModelCall(**of, **{f.name: getattr(call, f.name) for f in named}))
+        named = (f for f in fields(ModelCall) if f.name not in of)
+        recorded = {f.name: getattr(call, f.name) for f in named}
+        tools.note(CallReport(**recorded, ended=time.time()))
+        shelf.record_call(tools.connection, ModelCall(**of, **recorded))
 
     def written(prompt: str, messages: Any, check: Callable[[str], list[str]], template: str) -> Words:
         if left() <= 0 or tools.model is None:
@@ -214,18 +261,27 @@ def _json(said: Words) -> Mapping[str, Any]:
 def _stamp(made: Brief, begun: Begun, tools: Tools) -> Stamp:
     """Which brief it is. Briefs of a date are ordered by a number of the database, dates by themselves."""
     day, zone = begun.local_date, zone_named(begun.zone)
-    _, generation = ledger.draw(tools.connection)
-    text = fit(made.lines, made.always, tools.budget)
+    epoch, generation = ledger.draw(tools.connection)
+    text = fit(made.lines, made.always, _budget(tools))
     return Stamp(
-        epoch=day.toordinal(),
+        epoch=epoch * _DAYS + day.toordinal(),
         generation=generation,
         as_of=day.isoformat(),
         zone=zone.key,
         valid_until=next_midnight(day, zone).timestamp(),
         built=begun.at.timestamp(),
-        budget=tools.budget,
+        budget=text.budget,
         tokens=text.tokens,
     )
+
+
+_DAYS = 10**7
+"""More than the calendar has: a database that was restored begins anew above all dates."""
+
+
+def _budget(tools: Tools) -> int:
+    """Tokens of a chat's brief at most: the specification's, also where bundles may be larger."""
+    return min(tools.budget, DEFAULT_BUDGET)
 
 
 def _recorded(made: Brief, stamp: Stamp) -> Made:
@@ -255,17 +311,18 @@ def copy_brief(found: StoredBrief, tools: Tools) -> bool:
     made = Brief(
         document=found.document, lines=lines, always=always, known=Before(date=found.local_date), since=found.since
     )
-    _copy(found.user_id, found.local_date, stamp, made, tools)
+    latest = _is_latest(found.user_id, found.local_date, tools)  # what is not due yet is not
+    _copy(found.user_id, found.local_date, stamp, made, tools, latest=latest)
     return True
 
 
-def _copy(user: str, day: date, stamp: Stamp, made: Brief, tools: Tools) -> None:
-    text = fit(made.lines, made.always, tools.budget)
+def _is_latest(user: str, day: date, tools: Tools) -> bool:
+    """Whether it is the latest that is due. Redis knows only until it is emptied."""
+    return shelf.latest(tools.connection, user) == day
+
+
+def _copy(user: str, day: date, stamp: Stamp, made: Brief, tools: Tools, *, latest: bool) -> None:
+    text = fit(made.lines, made.always, _budget(tools))
     fields = codec.encode_text(made.lines, made.always, made.document, stamp, text, tools.dumps)
-    for key in (keys.brief(user, day.isoformat()), keys.brief(user)):
+    for key in (keys.brief(user, day.isoformat()), *([keys.brief(user)] if latest else [])):
         tools.store.publish(key, stamp.fence, fields, tools.ttl)
-
-
-def clock(tools: Tools) -> datetime:
-    """Now, by the clock of the tools."""
-    return datetime.fromtimestamp(tools.now(), UTC)

@@ -3,10 +3,10 @@
 What both do stands in the database, so nothing here has to be remembered; a second relay's threads do no harm.
 """
 
-import logging
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import date
@@ -20,10 +20,9 @@ from tasks.announce import AT_ONCE, announce
 from tasks.brief import copy_brief
 from tasks.schedule import schedule
 from tasks.tools import Tools
+from worker.events import emit
 from worker.settings import Settings
 from worker.wiring import Services, tools
-
-log = logging.getLogger("foreword.relay")
 
 WINDOW = 32
 """Messages under way and not begun: enough that workers never wait, so few that the broker holds little."""
@@ -53,9 +52,9 @@ class Led(threading.Thread):
             try:
                 self._work()
             except ForewordError as error:
-                log.warning("relay_%s %s", self.name, error)
-            except Exception:
-                log.exception("relay_%s_failed", self.name)
+                emit("thread_interrupted", thread=self.name, error=str(error))
+            except Exception:  # noqa: BLE001 - whatever it is, it is begun anew
+                emit("thread_failed", thread=self.name, exception=traceback.format_exc())
             self._over.wait(RECONNECT_SECONDS)
 
     def _work(self) -> None:
@@ -91,9 +90,9 @@ class Dispatcher(Led):
             schedule(connection)
         given_up = brief_queue.reap(connection)
         for user, day in given_up.failed:
-            log.error("brief_failed user=%s date=%s", user, day)
+            emit("brief_failed", user=user, date=day)
         if given_up.missed:
-            log.error("briefs_missed number=%s", given_up.missed)
+            emit("briefs_missed", number=given_up.missed)
 
     def _round(self, connection: Connection) -> int:
         claimed = brief_queue.claim(connection, WINDOW)
@@ -103,10 +102,13 @@ class Dispatcher(Led):
 
 
 class Herald(Led):
-    """Tells that briefs are ready, and copies to Redis what readers miss there."""
+    """Tells on a channel that briefs are ready, and copies to Redis what readers miss there. A receiver that takes
+    its time holds up nobody who has a herald of his own.
+    """
 
-    def __init__(self, settings: Settings, services: Services, over: threading.Event) -> None:
-        super().__init__("herald", over)
+    def __init__(self, settings: Settings, services: Services, over: threading.Event, channel: str) -> None:
+        super().__init__(f"{channel}_herald", over)
+        self._channel = channel
         self._settings = settings
         self._services = services
         self._wanted: queue.SimpleQueue[tuple[str, date | None]] = queue.SimpleQueue()
@@ -120,7 +122,7 @@ class Herald(Led):
             while not self._over.is_set():
                 told = 0
                 if self._leads:
-                    told = announce(own)
+                    told = announce(own, channels=[self._channel])
                     self._copy(own)
                 self._over.wait(BUSY_SECONDS if told >= AT_ONCE else IDLE_SECONDS)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chaos.check import BOUND_SECONDS, difference, quiescent_after
+from chaos.check import BOUND_SECONDS, quiescent_after
 from chaos.edits import OPERATIONS, transactions
 from chaos.faults import FAULTS, plan
 from chaos.harness import await_first_bundles, run
@@ -21,6 +21,7 @@ from chaos.world import Options, World, made, peopled
 from foreword import keys
 from foreword.freshness import contains
 from foreword.stamp import Stamp
+from tasks.audit import difference
 
 SEED, SECONDS = 6, 10.0
 

@@ -5,7 +5,7 @@ lost, late, doubled or overtaken on the way, and nothing that the builder itself
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,30 +15,19 @@ import psycopg
 import redis
 from chaos.world import World
 
-from foreword import codec, keys
-from foreword.bundle import render
-from foreword.errors import ForewordError, UnknownProject
-from foreword.lines import fit
+from foreword import keys
+from foreword.errors import ForewordError
 from foreword.memory import MemoryStore
-from foreword.stamp import Stamp
 from loaders.catalog import inspect
 from loaders.connection import connect
-from loaders.handles import handles_for
-from loaders.project import compile_statements, load_project
+from loaders.project import compile_statements
 from loaders.tables import MEMBERS
-from tasks.project import draft_of
+from tasks.audit import Fields, difference, fresh_fields
 from tasks.tools import Tools
 
 BOUND_SECONDS = 30.0
 """From the last fault until everything is as it should be. Generous: a lease that has to end, a connection that is
 found dead after ten seconds, a worker that is started anew, and a few dozen builds on a busy machine."""
-
-Fields = Mapping[str, bytes]
-
-STAMPED = frozenset({keys.META, keys.FENCE})
-"""Fields that hold nothing but which build it was. Others may be added by the product: they are not compared."""
-
-COMPARED = (keys.TEXT, keys.LINES, keys.DATA, keys.HEAD)
 
 
 class Fresh:
@@ -60,16 +49,7 @@ class Fresh:
 
     def build(self, project_id: str) -> Fields | None:
         """The fields of a project's bundle without its stamp; None where there is no such live project."""
-        tools = self._tools
-        try:
-            rows = load_project(tools.connection, project_id, tools.statements)
-        except UnknownProject:
-            return None
-        draft = draft_of(rows, tools)
-        handles = handles_for(tools.connection, project_id, draft.named, tools.kinds)
-        content = render(draft, handles, tools.count)
-        text = fit(content.lines, content.always, tools.budget)
-        return codec.encode(content, Stamp(epoch=0, generation=0), text, rows.members, tools.dumps)
+        return fresh_fields(project_id, self._tools)
 
 
 @contextmanager
@@ -80,37 +60,6 @@ def fresh_builds(database_url: str) -> Iterator[Fresh]:
         yield one
     finally:
         one.close()
-
-
-def difference(stored: Fields, built: Fields | None) -> str:
-    """In what a stored bundle differs from a fresh one; empty where it does not."""
-    stamp = codec.decode_stamp(stored.get(keys.META))
-    if built is None:
-        return "" if stamp is None or stamp.gone else f"is readable, but the project is gone: {stamp}"
-    if stamp is None:
-        return "is missing"
-    if stamp.gone:
-        return "is a tombstone, but the project is there"
-    named = {name for name in {*stored, *built} if name in COMPARED or name.startswith("m:")}
-    different = [name for name in sorted(named) if _body(name, stored) != _body(name, built)]
-    return "; ".join(f"{name} differs: {_excerpt(_body(name, stored), _body(name, built))}" for name in different)
-
-
-def _body(name: str, fields: Fields) -> bytes | None:
-    """Without the stamp's line."""
-    raw = fields.get(name)
-    return raw.partition(b"\n")[2] if raw is not None and name == keys.TEXT else raw
-
-
-def _excerpt(stored: bytes | None, built: bytes | None) -> str:
-    """Around the first difference."""
-    if stored is None or built is None:
-        return f"stored {stored!r:.80}, fresh {built!r:.80}"
-    at = next(
-        (n for n, (a, b) in enumerate(zip(stored, built, strict=False)) if a != b), min(len(stored), len(built))
-    )
-    begin = max(at - 40, 0)
-    return f"at {at}: stored {stored[begin : at + 60]!r}, fresh {built[begin : at + 60]!r}"
 
 
 def stored_fields(client: "redis.Redis", project_id: str) -> Fields:

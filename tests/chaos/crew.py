@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import psutil
 from chaos.proxy import Link
@@ -60,10 +61,8 @@ class Ways:
 class Member:
     """One process of the product, and those before it."""
 
-    def __init__(
-        self, name: str, command: Sequence[str], ways: Ways, environment: Mapping[str, str], log: Path
-    ) -> None:
-        self.name, self.ways, self.log = name, ways, log
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self.name, self.log = name, log
         self._command, self._environment = [*command], dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
@@ -73,7 +72,7 @@ class Member:
 
     @property
     def role(self) -> str:
-        """``worker`` or ``relay``."""
+        """``worker``, ``relay`` or ``beat``."""
         return self.name.partition("-")[0]
 
     @property
@@ -144,10 +143,23 @@ class Member:
         return True
 
 
-class Crew:
+class Wired(Member):
+    """One whose ways to the servers can be cut."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], ways: Ways, environment: Mapping[str, str], log: Path
+    ) -> None:
+        super().__init__(name, command, environment, log)
+        self.ways = ways
+
+
+M = TypeVar("M", bound=Member)
+
+
+class Crew(Generic[M]):
     """All processes of the product of a run, looked after by a thread."""
 
-    def __init__(self, members: Sequence[Member], mark: str) -> None:
+    def __init__(self, members: Sequence[M], mark: str) -> None:
         self.members = [*members]
         self.exits: Counter[str] = Counter()
         self._mark = mark
@@ -157,7 +169,7 @@ class Crew:
         self._thread = threading.Thread(target=self._supervise, name="crew", daemon=True)
 
     @contextmanager
-    def running(self) -> Iterator["Crew"]:
+    def running(self) -> Iterator["Crew[M]"]:
         """Started, and supervised for the length of a block; then stopped in order, and nothing of it left."""
         try:
             for member in self.members:
@@ -170,8 +182,8 @@ class Crew:
                 self._thread.join()
             self._end()
 
-    def of(self, role: str) -> list[Member]:
-        """Workers, or relays, that run."""
+    def of(self, role: str) -> list[M]:
+        """Workers, relays or beats that run."""
         return [member for member in self.members if member.role == role and member.alive]
 
     def bereave(self, processes: Sequence[psutil.Process]) -> None:
@@ -231,7 +243,10 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def command(*arguments: str, sabotage: str = "") -> list[str]:
-    """``python -m worker``, or the same with something broken in it."""
-    how = [str(CHECKOUT / "tests" / "chaos" / "sabotaged.py"), sabotage] if sabotage else ["-m", "worker"]
+SABOTAGED = CHECKOUT / "tests" / "chaos" / "sabotaged.py"
+
+
+def command(*arguments: str, sabotage: str = "", script: Path = SABOTAGED) -> list[str]:
+    """``python -m worker``, or the same with something broken in it by a script."""
+    how = [str(script), sabotage] if sabotage else ["-m", "worker"]
     return [sys.executable, *how, *arguments]

@@ -19,7 +19,7 @@ import redis
 from chaos.proxy import Trap
 
 if TYPE_CHECKING:
-    from chaos.crew import Member
+    from chaos.crew import Wired
     from chaos.proxy import Link
     from chaos.servers import Server
     from chaos.world import World
@@ -61,7 +61,7 @@ class Planned:
 # ---- processes
 
 
-def _member(world: "World", dice: Random, *roles: str) -> "Member":
+def _member(world: "World", dice: Random, *roles: str) -> "Wired":
     running = [member for role in roles for member in world.crew.of(role)]
     if not running:
         raise Missed
@@ -359,7 +359,7 @@ TRAP_SECONDS = 3.0
 """For somebody to publish."""
 
 
-def spring(world: "World", make: Callable[["Member"], Trap]) -> None:
+def spring(world: "World", make: Callable[["Wired"], Trap]) -> None:
     """Wait for the next publication of any process, to which its trap does something at that very moment."""
     traps = [(member.ways.cache, make(member)) for member in world.crew.members]
     for link, trap in traps:
@@ -374,7 +374,7 @@ def spring(world: "World", make: Callable[["Member"], Trap]) -> None:
             link.arm(None)
 
 
-def _trap(make: Callable[["Member", Random], Trap]) -> Strike:
+def _trap(make: Callable[["Wired", Random], Trap]) -> Strike:
     @contextmanager
     def strike(world: "World", dice: Random) -> Iterator[None]:
         spring(world, lambda member: make(member, dice))
@@ -383,24 +383,24 @@ def _trap(make: Callable[["Member", Random], Trap]) -> Strike:
     return strike
 
 
-def _lost(_: "Member", __: Random) -> Trap:
+def _lost(_: "Wired", __: Random) -> Trap:
     """It never arrives."""
     return Trap(word=PUBLICATION, deliver=False)
 
 
-def _unanswered(_: "Member", __: Random) -> Trap:
+def _unanswered(_: "Wired", __: Random) -> Trap:
     """It arrives, and its builder does not hear of it."""
     return Trap(word=PUBLICATION, answered=False)
 
 
-def _zombie(member: "Member", dice: Random) -> Trap:
+def _zombie(member: "Wired", dice: Random) -> Trap:
     """It is under way for seconds; its session in PostgreSQL, and with it the lock, is lost at once. So others
     build what is newer before it arrives.
     """
     return Trap(word=PUBLICATION, hold=dice.uniform(2, 9), then=member.ways.postgres.cut)
 
 
-def _builders_die(member: "Member", dice: Random) -> Trap:
+def _builders_die(member: "Wired", dice: Random) -> Trap:
     """Builders die while it is under way: it arrives, or not."""
 
     def kill() -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -20,20 +20,20 @@ CHECKOUT = Path(__file__).parents[2]
 _POISON = "poison"  # as in chaos.provoke
 
 
-def _without(text: str, part: str, instead: str = "") -> str:
+def without(text: str, part: str, instead: str = "") -> str:
     if part not in text:
         raise SystemExit(f"the sabotage does not fit: there is no {part!r}")
     return text.replace(part, instead)
 
 
-def _put(module: ModuleType, **names: object) -> None:
+def put(module: ModuleType, **names: object) -> None:
     vars(module).update(names)
 
 
 def _no_fence() -> None:
     from foreword import store
 
-    _put(store, PUBLISH=_without(store.PUBLISH, "if stored then", "if false then"))
+    put(store, PUBLISH=without(store.PUBLISH, "if stored then", "if false then"))
 
 
 def _version_after_content() -> None:
@@ -47,13 +47,13 @@ def _version_after_content() -> None:
         rows = load(connection, *rest)
         return replace(rows, snapshot=connection.execute(project._SNAPSHOT).fetchone()[0])
 
-    _put(project, _load=late, _BEGIN="begin isolation level read committed read only")
+    put(project, _load=late, _BEGIN="begin isolation level read committed read only")
 
 
 def _stamp_not_capped() -> None:
     from tasks import project
 
-    _put(project, capped=lambda snapshot, _: snapshot)
+    put(project, capped=lambda snapshot, _: snapshot)
 
 
 def _ledger_before_cache() -> None:
@@ -75,27 +75,27 @@ def _ledger_before_cache() -> None:
         ledger.finish(tools.connection, draft.rows.project_id, turn, published)
         return publish(content, stamp, text, draft, tools)
 
-    _put(project, _publish=after)
+    put(project, _publish=after)
 
 
 def _delete_all_rows() -> None:
     from loaders import ledger
 
     seen = "and pg_visible_in_snapshot(txid, %(snapshot)s::pg_snapshot)"
-    _put(ledger, _FINISH=_without(ledger._FINISH, seen))
+    put(ledger, _FINISH=without(ledger._FINISH, seen))
 
 
 def _no_echoes() -> None:
     from loaders import ledger
 
-    told = "where held.table_name <> 'onto_edges' and"
-    _put(ledger, _FINISH=_without(ledger._FINISH, told, "where false and"))
+    told = "from held where table_name <> 'onto_edges'"
+    put(ledger, _FINISH=without(ledger._FINISH, told, "from held where false"))
 
 
 def _no_marker() -> None:
     from worker import relay
 
-    _put(relay, _verify=lambda *_, **__: None)
+    put(relay, _verify=lambda *_, **__: None)
 
 
 def _foreign_rows() -> None:
@@ -107,28 +107,28 @@ def _foreign_rows() -> None:
         smallest = f" or {kind.table}.id = (select min(id::text)::uuid from {kind.table})"
         return live(kind, *rest) + (smallest if kind.name == "goal" else "")
 
-    _put(project, _live_rows=more)
+    put(project, _live_rows=more)
 
 
 def _finish_when_refused() -> None:
     from tasks import project
 
     publish = project._publish
-    _put(project, _publish=lambda *given: (publish(*given)[0], True))
+    put(project, _publish=lambda *given: (publish(*given)[0], True))
 
 
 def _no_resend() -> None:
     from loaders import claims
 
     due = "where not (p.quiet_until > now()"
-    _put(claims, _CLAIM=_without(claims._CLAIM, due, due.replace("where", "where p.sends = 0 and")))
+    put(claims, _CLAIM=without(claims._CLAIM, due, due.replace("where", "where p.sends = 0 and")))
 
 
 def _poison() -> None:
     """No sabotage but a provocation: a build that kills its process, and fewer tries, lest it take minutes."""
     from loaders import ledger
 
-    _put(ledger, MOST_ATTEMPTS=4)  # before loaders.claims reads it
+    put(ledger, MOST_ATTEMPTS=4)  # before loaders.claims reads it
     from tasks import project
 
     draft_of = project.draft_of
@@ -138,7 +138,7 @@ def _poison() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return draft_of(rows, tools)
 
-    _put(project, draft_of=deadly)
+    put(project, draft_of=deadly)
 
 
 SABOTEURS: dict[str, Callable[[], None]] = {
@@ -156,7 +156,7 @@ SABOTEURS: dict[str, Callable[[], None]] = {
 }
 
 
-def _in_children(name: str) -> None:
+def _in_children(name: str, script: str) -> None:
     """Builders of a relay are started as commands of their own."""
     from worker import builders
 
@@ -165,17 +165,17 @@ def _in_children(name: str) -> None:
 
         @staticmethod
         def Popen(command: list[str], **options: Any) -> "subprocess.Popen[bytes]":  # noqa: N802 - stands for it
-            return subprocess.Popen([sys.executable, __file__, name, *command[3:]], **options)
+            return subprocess.Popen([sys.executable, script, name, *command[3:]], **options)
 
-    _put(builders, subprocess=Shim)
+    put(builders, subprocess=Shim)
 
 
-def run() -> int:
+def run(saboteurs: Mapping[str, Callable[[], None]] = SABOTEURS, script: str = __file__) -> int:
     """The exit code of the command."""
     name, sys.argv[:2] = sys.argv[1], ["worker"]
     sys.path[:1] = [str(CHECKOUT), str(CHECKOUT / "tests")]
-    SABOTEURS[name]()
-    _in_children(name)
+    saboteurs[name]()
+    _in_children(name, script)
     from worker.__main__ import run as command
 
     return command()

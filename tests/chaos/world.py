@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import psycopg
 from chaos.audit import Auditor
-from chaos.crew import CHECKOUT, MARK, Crew, Member, Ways, command
+from chaos.crew import CHECKOUT, MARK, Crew, Ways, Wired, command
 from chaos.editors import Connection, Desk, Editor, Losses, Resolver
 from chaos.edits import transactions
 from chaos.fill import fill
@@ -87,7 +87,7 @@ class World:
     missed: Counter[str] = field(default_factory=Counter)
     tampered: int = 0
     unwanted: bool = False  # whether its directory goes at the end
-    crew: Crew = field(init=False)
+    crew: Crew[Wired] = field(init=False)
     watcher: Watcher = field(init=False)
     demands: Demands = field(init=False)
     follower: Follower = field(init=False)
@@ -238,14 +238,14 @@ def _asker(world: World, number: int, stop: threading.Event) -> Asker:
     return Asker(name, world.cache_url, world.demands, world.findings, stop, asks=asks, how=how)
 
 
-def _member(world: World, network: Network, name: str) -> Member:
+def _member(world: World, network: Network, name: str) -> Wired:
     options = world.options
     links = [network.link(server.program.port) for server in (world.postgres, world.cache, world.broker)]  # type: ignore[attr-defined]
     ways = Ways(*links)
     verb = "work" if name.startswith("worker") else "relay"
     environment = _environment(world) | ways.environment(world.home / "data", options.concurrency)
     log = world.home / f"{name}.log"
-    return Member(name, command(verb, sabotage=options.sabotage), ways, environment, log)
+    return Wired(name, command(verb, sabotage=options.sabotage), ways, environment, log)
 
 
 @contextmanager

@@ -385,9 +385,8 @@ class Watched(MemoryStore):
 
 
 ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-KEY_OR_FIELD = re.compile(
-    rf"fw:(?:{SCHEMA}|{SCHEMA - 1}):{{{ID}}}:(?:project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*))|m:{ID}|meta|text|lines|data|head"
-)
+WHOSE = rf"project|projects|focus:(?:{ID}|[A-Z]+[1-9][0-9]*)|brief:(?:latest|[0-9-]{{10}})"
+KEY_OR_FIELD = re.compile(rf"fw:(?:{SCHEMA}|{SCHEMA - 1}):{{{ID}}}:(?:{WHOSE})|m:{ID}|meta|text|lines|data|head")
 
 CALLS: list[Callable[[Reader, str], Context]] = [
     lambda reader, odd: reader.project(odd, actor=MEMBER),
@@ -798,7 +797,9 @@ def test_a_damaged_brief_is_missing_and_asked_for(house: House, damage: dict[str
 
 
 @pytest.mark.promise("reader.stale")
-@pytest.mark.parametrize("day", ["yesterday", "", "2026-11-31", "2026-11-21T09:00", 20261121.0, "latest", "*"])
+@pytest.mark.parametrize(
+    "day", ["yesterday", "", "2026-11-31", "2026-11-21T09:00", 20261121.0, "20261121", "٢٠٢٦-11-21", "*"]
+)
 def test_what_is_no_date_and_nobodys_id_is_refused(house: House, day: Any) -> None:
     with pytest.raises(BadInput, match="is no date"):
         house.ask("brief", USER, day)

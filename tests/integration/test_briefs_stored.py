@@ -1,6 +1,7 @@
 """Briefs in a real PostgreSQL: leases, ends, what stays readable, what is told and how often, dead letters."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from strategies import uid
 
 from foreword.errors import BadInput
 from loaders import announcements, briefs
-from loaders.brief_queue import claim, reap
+from loaders.brief_queue import DEATH_SECONDS, claim, reap
 from loaders.briefs import MOST_ATTEMPTS, Begun, Made
 from loaders.connection import Connection, connect
 from loaders.lateness import status
@@ -105,6 +106,33 @@ def test_a_brief_is_begun_once_however_many_messages_come(
     (one,) = [each for each in found if each is not None]
     assert (one.owed, one.over, one.attempts, one.revision, one.when_empty) == (True, False, 1, 0, "brief")
     assert briefs.begin(connection, BEN, scheduled) is None
+
+
+@pytest.mark.promise("brief.lease")
+def test_who_died_in_the_middle_is_not_waited_for_and_who_lives_is(
+    connection: Connection, scheduled: date, opened: Open
+) -> None:
+    dying = opened()
+    lost = begun(dying, scheduled)
+    pass_time(connection, 5)
+    reap(connection)
+    living = claim(connection, WINDOW)
+
+    dying.close()
+    wait_for_end_of(connection, lost)
+    reap(connection)
+    reap(connection)  # that it looks often puts nothing off
+    pass_time(connection, DEATH_SECONDS)
+
+    assert living == []
+    assert begun(connection, scheduled).attempts == 2
+    assert briefs.finish(connection, lost, MADE) is None
+
+
+def wait_for_end_of(connection: Connection, lost: Begun) -> None:
+    session = "select from pg_stat_activity where pid = %s"
+    while connection.execute(session, [int(lost.lease.partition(" ")[0])]).rowcount:
+        time.sleep(0.01)
 
 
 @pytest.mark.promise("brief.lease")
@@ -376,6 +404,21 @@ def test_old_rows_that_nobody_reads_are_thrown_away(connection: Connection, toda
 def ready(connection: Connection, scheduled: date) -> date:
     briefs.finish(connection, begun(connection, scheduled), MADE)
     return scheduled
+
+
+@pytest.mark.promise("brief.told")
+def test_the_stream_waits_for_no_other_channel_and_not_long_for_who_died(
+    connection: Connection, scheduled: date
+) -> None:
+    briefs.finish(connection, begun(connection, scheduled), MADE, ("stream", "webhook"))
+
+    (webhook,) = announcements.due(connection, 10, ["webhook"])
+    (stream,) = announcements.due(connection, 10, ["stream"])
+    pass_time(connection, announcements.STREAM_LEASE_SECONDS)
+    (again,) = announcements.due(connection, 10)
+
+    assert (webhook.channel, stream.channel) == ("webhook", "stream")
+    assert (again.channel, again.attempts) == ("stream", 2)
 
 
 @pytest.mark.promise("brief.told")

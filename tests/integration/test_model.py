@@ -43,7 +43,8 @@ from prompts.words import (
     write,
 )
 from worker import model as models
-from worker.model import LARGEST_BODY, LONGEST_ANSWER, OUTCOMES, Breaker, Call, Model, model_of, retry_after
+from worker.breaker import Breaker
+from worker.model import LARGEST_BODY, LONGEST_ANSWER, OUTCOMES, Call, Model, model_of, retry_after
 from worker.settings import from_environment
 
 KEY = "sk-s3cret-and-long"

@@ -276,12 +276,12 @@ def test_what_became_of_the_actions_of_yesterday() -> None:
 
 
 @pytest.mark.promise("brief.difference")
-def test_the_actions_of_a_project_that_is_gone_are_gone() -> None:
+def test_the_actions_of_a_project_that_the_brief_is_not_about_any_more_are_not_called_gone() -> None:
     account = an_account({"one": 1}, due_at="2026-11-20 00:00:00+00")
 
     changes = brief(previous=yesterday(*account)).document["changes"]
 
-    assert [action["became"] for action in changes["priorities"]] == ["gone"]
+    assert [action["became"] for action in changes["priorities"]] == ["left"]
 
 
 @given(accounts)

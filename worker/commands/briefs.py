@@ -3,7 +3,7 @@ scheduled. ``dead-letters``: what was given up.
 """
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -25,13 +25,17 @@ from prompts.brief_html import html
 from prompts.brief_markdown import markdown
 from tasks.brief import finish_brief, write_brief
 from tasks.tools import Tools
+from worker import events
 from worker.app import create_app
-from worker.screen import console, print_json, say, table
+from worker.beating import beating_scheduler
+from worker.screen import console, heading, loglevel, print_json, say, table
 from worker.settings import Settings
 from worker.wiring import check_broker, services, tools
 
 WAIT_SECONDS, LOOK_SECONDS = 120.0, 0.2
 """For a brief that somebody else is making: longer than his lease."""
+
+EARLIEST = date(1970, 1, 1)
 
 
 @click.command(short_help="Show or make a person's brief")
@@ -60,7 +64,8 @@ def brief(settings: Settings, user: str, day: datetime | None, form: str, *, for
         local = day.date() if day else own.today(zone_named(zone))
         _check_date(local, zone, own)
         if dry_run:
-            made = write_brief(actor, local, own, kind=ASKED, zone=zone, now=_now(own))
+            alone = replace(own, model=None)  # who is asked is paid, and that is recorded
+            made = write_brief(actor, local, alone, kind=ASKED, zone=zone, now=_now(own))
             _print(made.document, fit(made.lines, made.always, own.budget).text, form)
             say("nothing was kept")
             return
@@ -83,6 +88,8 @@ def _now(own: Tools) -> datetime:
 
 
 def _check_date(day: date, zone: str, own: Tools) -> None:
+    if day < EARLIEST:
+        raise BadInput(f"there are no briefs of dates before {EARLIEST}")
     present = own.as_of or today(_now(own), zone_named(zone))
     if day > present:
         raise BadInput(f"{day} has not begun in {zone}, where it is {present}; its brief is made on the day")
@@ -94,7 +101,7 @@ def kept_brief(actor: str, day: date, zone: str, own: Tools, *, force: bool = Fa
     Raises:
         ForewordError: it could not be made.
     """
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline, waits = time.monotonic() + WAIT_SECONDS, False
     while time.monotonic() < deadline:
         found = briefs.begin_now(own.connection, actor, day, force=force, zone=zone)
         if isinstance(found, Begun):
@@ -104,6 +111,9 @@ def kept_brief(actor: str, day: date, zone: str, own: Tools, *, force: bool = Fa
             return found
         elif found.state in {"skipped", "failed"}:
             raise ForewordError(f"the brief of {day} was {found.state}: {found.reason}")
+        elif not waits:
+            waits = True
+            say(f"the brief of {day} is being made by another; waiting for it")
         time.sleep(LOOK_SECONDS)
     raise BuildError(f"the brief of {day} is being made by another for {WAIT_SECONDS:.0f} s; look at the workers")
 
@@ -150,7 +160,7 @@ def status(settings: Settings, *, as_json: bool) -> None:
 
 @briefs_.command("list")
 @click.argument("user")
-@click.option("--limit", default=30, type=click.IntRange(1, 1000), show_default=True)
+@click.option("--limit", default=30, type=click.IntRange(1, 1000), show_default=True, help="At most so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def list_(settings: Settings, user: str, *, limit: int, as_json: bool) -> None:
@@ -166,23 +176,33 @@ def list_(settings: Settings, user: str, *, limit: int, as_json: bool) -> None:
 
 
 @click.command(short_help="Have briefs scheduled")
-@click.option(
-    "--loglevel",
-    default="WARNING",
-    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
-    help="How much is logged; by default what went wrong.",
-)
+@loglevel
 @click.pass_obj
-def beat(settings: Settings, *, loglevel: str) -> None:
+def beat(settings: Settings, *, loglevel: str | None) -> None:
     """Send a tick to the workers every few seconds, until told to end: look who is due.
 
     Any number of beats may run. Without one the relay ticks.
     """
+    # Loaded before Celery listens to signals: one in the middle of it would end the beat with an error.
+    import celery.app.amqp  # noqa: F401
+
+    events.begin("beat", settings, loglevel)
     with services(settings) as found:
         check_broker(found.broker_url)
+        events.started()
         app = create_app(settings, found)
-        # Nothing is remembered between runs: the database knows who is due.
-        app.Beat(scheduler="celery.beat:Scheduler", loglevel=loglevel, quiet=True, working_directory=None).run()
+        scheduler, pulse = beating_scheduler(settings, found)
+        try:
+            # Nothing is remembered between runs: the database knows who is due.
+            app.Beat(
+                scheduler=scheduler,  # type: ignore[arg-type]  # a class is taken as its name is
+                loglevel=loglevel or "WARNING",
+                quiet=True,
+                working_directory=None,
+            ).run()
+        finally:
+            pulse.end()
+        events.emit("process_ended", reason="told to end")
 
 
 @click.group("dead-letters", short_help="What was given up, and trying it again")
@@ -191,7 +211,7 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@click.option("--limit", default=100, type=click.IntRange(1, 10_000), show_default=True)
+@click.option("--limit", default=100, type=click.IntRange(1, 10_000), show_default=True, help="At most so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def list_dead(settings: Settings, *, limit: int, as_json: bool) -> None:
@@ -208,6 +228,48 @@ def list_dead(settings: Settings, *, limit: int, as_json: bool) -> None:
     console().print(table(("user", "date", "what", "attempts", "when", "error"), rows, right=("attempts",)))
     if not letters:
         click.echo("none")
+
+
+@dead_letters.command("show")
+@click.argument("user")
+@click.option("--date", "day", type=click.DateTime(["%Y-%m-%d"]), help="Only of this local date.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_obj
+def show_dead(settings: Settings, user: str, *, day: datetime | None, as_json: bool) -> None:
+    """Show what of USER's was given up: how often it was tried, the last error, how its brief stands, and what
+    `replay` would do.
+    """
+    with services(settings) as found, tools(settings, found) as own:
+        actor = actor_named(own.connection, own.statements.catalog, user)
+        letters = announcements.letters_of(own.connection, actor, day.date() if day else None)
+    if as_json:
+        print_json([asdict(letter) | {"replay": _replayed(letter)} for letter in letters])
+        return
+    if not letters:
+        click.echo("none")
+    for letter in letters:
+        heading(f"{letter.channel or 'brief'} of {letter.local_date} in {letter.zone}")
+        rows = (
+            ("given up", letter.at),
+            ("tried", f"{letter.attempts} times"),
+            ("last error", letter.error),
+            ("the brief is", f"{letter.state}, revision {letter.revision}, {letter.kind}"),
+            ("due", letter.due_at or "asked for by hand"),
+            ("replaying", _replayed(letter)),
+        )
+        for name, said in rows:
+            click.echo(f"  {name:<13} {said}")
+
+
+def _replayed(letter: announcements.Letter) -> str:
+    """What trying it again would do."""
+    if letter.channel is not None:
+        return f"tells revision {letter.revision} on the channel {letter.channel}, at once"
+    if letter.over:
+        return "makes the brief for whoever asks, and tells nobody: its date is over"
+    if letter.due_at is None:
+        return "makes the brief for whoever asked"
+    return "makes the brief and tells that it is ready"
 
 
 @dead_letters.command()

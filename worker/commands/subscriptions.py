@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import orjson
 
 from loaders import subscriptions as stored
 from loaders.catalog import Catalog, inspect
@@ -29,27 +30,37 @@ def subscriptions() -> None:
 
 @subscriptions.command()
 @click.argument("user")
-@click.option("--zone", required=True, help="Time zone of the IANA database, such as Europe/Berlin.")
-@click.option("--at", default="09:00", show_default=True, metavar="HH:MM", help="Local time of day.")
-@click.option("--weekly", metavar="DAY", help=f"Only on this day: {', '.join(WEEKDAYS)}. By default daily.")
+@click.option("--zone", help="Time zone of the IANA database, such as Europe/Berlin; a new one needs it.")
+@click.option("--at", metavar="HH:MM", help="Local time of day; of a new one 09:00.")
+@click.option("--weekly", "weekday", metavar="DAY", help=f"Only on this day: {', '.join(WEEKDAYS)}.")
+@click.option("--daily", "weekday", flag_value="daily", help="Every day, as a new one is.")
+@click.option("--channel", "channels", multiple=True, help=f"Where it goes: {' and '.join(CHANNELS)}.")
 @click.option(
-    "--channel", "channels", multiple=True, help=f"Where it goes: {', '.join(CHANNELS)}; repeat it for more."
-)
-@click.option(
-    "--when-empty",
-    default=WHEN_EMPTY[0],
-    show_default=True,
-    help="Without a project in hand: a short brief, or none.",
+    "--when-empty", help=f"Without a project in hand: {' or '.join(WHEN_EMPTY)}; of a new one the first."
 )
 @click.option("--tenant", help="Who shares a place in the queue; by default everybody has his own.")
 @AS_JSON
 @click.pass_obj
-def add(settings: Settings, /, user: str, *, as_json: bool, weekly: str | None, **fields: Any) -> None:
-    """Give USER a brief, or change when it comes. What was made for another time and not told is taken back."""
-    given = {**fields, "weekday": weekly, "channels": list(fields["channels"]) or ["chat"]}
+def add(settings: Settings, /, user: str, *, as_json: bool, channels: tuple[str, ...], **fields: Any) -> None:
+    """Give USER a brief, or change it: what is not named stays as it is. What was made for another time and not
+    told is taken back.
+    """
+    named = {**fields, "channels": list(channels)}
+    given = {name: value for name, value in named.items() if value}
     with _database(settings) as (connection, catalog):
-        made = stored.save(connection, wanted({**given, "user_id": actor_named(connection, catalog, user)}))
+        actor = actor_named(connection, catalog, user)
+        made = stored.save(connection, wanted({**_as_it_is(connection, actor), **given, "user_id": actor}))
     _show([made], as_json=as_json)
+
+
+def _as_it_is(connection: Connection, actor: str) -> dict[str, object]:
+    """What a subscription says now, in the words of ``loaders.wanted``; nothing where there is none."""
+    found = stored.find(connection, actor)
+    if found is None:
+        return {}
+    kept = ("zone", "at", "channels", "when_empty", "tenant")
+    weekday = "daily" if found.weekday is None else WEEKDAYS[found.weekday]
+    return {"weekday": weekday, **{name: getattr(found, name) for name in kept}}
 
 
 @subscriptions.command("list")
@@ -60,10 +71,11 @@ def list_(settings: Settings, *, user: str | None, as_json: bool) -> None:
     """List subscriptions, with the next run of each, and why those cannot run that cannot."""
     with _database(settings) as (connection, catalog):
         if user is not None:
-            found = [stored.get(connection, actor_named(connection, catalog, user))]
+            _show([stored.get(connection, actor_named(connection, catalog, user))], as_json=as_json)
+        elif as_json:
+            _print_all(connection)
         else:
-            found = [*_pages(connection)]
-    _show(found, as_json=as_json)
+            _show([*_pages(connection, MOST_SHOWN)], as_json=False)
 
 
 @subscriptions.command()
@@ -128,11 +140,30 @@ def _change(
     _show([found], as_json=as_json)
 
 
-def _pages(connection: Connection) -> Iterator[Subscription]:
+MOST_SHOWN = 1000
+"""Rows of the table for people; JSON has all."""
+
+
+def _pages(connection: Connection, most: int | None = None) -> Iterator[Subscription]:
     page = stored.listed(connection)
+    seen = 0
     while page:
         yield from page
+        seen += len(page)
+        if most is not None and seen >= most:
+            say(f"the first {seen}; --json lists all, --user one")
+            return
         page = stored.listed(connection, after=page[-1].user_id)
+
+
+def _print_all(connection: Connection) -> None:
+    """All of them as a JSON array, a line each, as they come: there may be very many."""
+    click.echo("[", nl=False)
+    for number, each in enumerate(_pages(connection)):
+        click.echo(
+            (",\n" if number else "\n").encode() + orjson.dumps(_plain(asdict(each)), default=str), nl=False
+        )
+    click.echo("\n]")
 
 
 def _show(found: list[Subscription], *, as_json: bool) -> None:
