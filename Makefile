@@ -1,15 +1,17 @@
 # Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check chaos model bench recall format lock clean
+.PHONY: help setup demo test check chaos storm model bench recall format lock image-check clean
 
 PYTHON ?= python3
+# A file at a time on each core: most of the suite waits for processes.
+JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYNC = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/bootstrap.txt requirements/dev.txt
 
 help:  ## Say what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 setup: $(READY)  ## Create .venv with every locked dependency
 
@@ -26,7 +28,7 @@ demo: $(READY)  ## Run the whole thing on sample data and show the result (DATA=
 	@$(BIN)/python -m worker demo $(if $(DATA),--data "$(DATA)")
 
 test: $(READY)  ## Run the whole suite
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(READY)  ## Lint, format, types, import contracts
 	@$(BIN)/ruff check .
@@ -36,6 +38,9 @@ check: $(READY)  ## Lint, format, types, import contracts
 
 chaos: $(READY)  ## Torture the real thing with random faults (ARGS="--seed 1 --runs 5 --seconds 120")
 	@$(BIN)/python tests/chaos/run.py $(ARGS)
+
+storm: $(READY)  ## Have everybody's brief due at once while processes die (ARGS="--subscriptions 20000 --seconds 180")
+	@$(BIN)/python tests/storm/run.py $(ARGS)
 
 model: $(READY)  ## Search the protocol's model, kill its mutants, print the shortest traces
 	@$(BIN)/python tests/protocol.py $(ARGS)
@@ -52,11 +57,14 @@ format: $(READY)  ## Let ruff format and fix what it can
 
 # UV_CUSTOM_COMPILE_COMMAND keeps local paths and options out of the files' headers.
 lock: $(READY)  ## Compile requirements/*.txt from pyproject.toml, with hashes
-	@for group in bootstrap app embedded model dev; do \
+	@for group in bootstrap app embedded model flower traces dev; do \
 	  UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links $(UPGRADE) \
 	    --group $$group -o requirements/$$group.txt || exit 1; \
 	done
+
+image-check:  ## Run the image's install in a clean directory, without an engine (EXTRAS="flower model traces")
+	@deploy/check.sh $(or $(EXTRAS),flower)
 
 clean:  ## Remove what was made here (environment, caches, demo data)
 	@rm -rf $(VENV) .foreword .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -31,6 +31,21 @@ from pg_index i join pg_class c on c.oid = i.indrelid
 where i.indisvalid and c.oid = any(select to_regclass(name) from unnest(%s::text[]) name)
 """
 
+# Tables with row-level security for this role, and whether it is let see every row all the same: by a policy that
+# asks for nothing, with none beside it that forbids.
+_POLICIES = """
+with applied as (
+  select p.polrelid, p.polpermissive, pg_get_expr(p.polqual, p.polrelid) as condition from pg_policy p
+  where p.polcmd in ('*', 'r')
+    and (0 = any(p.polroles) or exists (select from unnest(p.polroles) role where pg_has_role(role, 'usage'))))
+select c.relname,
+  exists (select from applied a where a.polrelid = c.oid and a.polpermissive and a.condition = 'true')
+  and not exists (select from applied a where a.polrelid = c.oid and not a.polpermissive)
+from pg_class c
+where c.oid = any(select to_regclass(name) from unnest(%s::text[]) name) and row_security_active(c.oid)
+order by c.relname
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
@@ -73,12 +88,14 @@ def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
     """Look at the database.
 
     Raises:
-        SchemaError: there is no table of projects or edges, or a table lacks a column that the loader reads.
+        SchemaError: there is no table of projects or edges, a table lacks a column that the loader reads, or hides
+            rows from us.
     """
     tables = [kind.table for kind in kinds.all] + [*LINKING]
     with mapped("looking at the database's tables"):
         columns = {name: frozenset(names) for name, names in connection.execute(_COLUMNS, [tables]).fetchall()}
         indexed = set(connection.execute(_INDEXED, [tables]).fetchall())
+    _see_all_rows(connection, tables)
     for table in (kinds.project.table, EDGES):
         if table not in columns:
             raise SchemaError(f"the database has no table {table}; run `python -m worker migrate`")
@@ -96,6 +113,25 @@ def inspect(connection: Connection, kinds: Registry = KINDS) -> Catalog:
         absent=tuple(kind.name for kind in kinds.entities if kind.table not in columns),
         missing_indexes=tuple(w for w in wanted if w[0] in columns and w not in indexed),
     )
+
+
+def _see_all_rows(connection: Connection, tables: list[str]) -> None:
+    """See to it that no row is missing because a policy hides it: half a bundle looks like a whole one, and a
+    project that cannot be seen like one that was deleted. The session refuses such queries (``connect``), also
+    those that policies come to concern later; but where policies let this role see everything, it may.
+    """
+    with mapped("looking at the database's policies"):
+        found = connection.execute(_POLICIES, [tables]).fetchall()
+        hiding = [table for table, open_to_us in found if not open_to_us]
+        if hiding:
+            ((role,),) = connection.execute("select quote_ident(current_user)").fetchall()
+            raise SchemaError(
+                f"row-level security hides rows of {', '.join(hiding)} from the role {role}: bundles would lack"
+                f" them in silence; `alter role {role} bypassrls`, or give each table a policy"
+                f" `for select to {role} using (true)` (docs/threats.md)"
+            )
+        if found:
+            connection.execute("set row_security to on")
 
 
 def _read(kind: Kind) -> set[str]:

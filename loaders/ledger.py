@@ -61,7 +61,7 @@ _FINISH = """
 with held as (
   delete from fw_changes where project_id = %(project)s::uuid
     and pg_visible_in_snapshot(txid, %(snapshot)s::pg_snapshot)
-  returning table_name, row_ids),
+  returning table_name, row_ids, txid, at),
 ends as (select unnest(row_ids) as id from held where table_name <> 'onto_edges'),
 echoes as (
   insert into fw_changes (project_id, table_name, op, rows)
@@ -77,6 +77,9 @@ update fw_projects p set finished = greatest(finished, %(request)s), generation 
   refresh_at = case when p.refresh_at between p.begun_at and now() then p.refresh_at  -- it came due meanwhile
     else now() + %(refresh_in)s * interval '1 s' end
 where project_id = %(project)s::uuid and generation < %(generation)s
+returning (
+  select array[count(*), min(txid::text::bigint), max(txid::text::bigint), extract(epoch from min(at)),
+    extract(epoch from clock_timestamp() - min(at))]::float8[] from held)
 """
 
 # A build that was not published, or whose reason to fail is not its own: as if it had not been tried.
@@ -165,6 +168,23 @@ class Published:
     marker: str = ""
     valid_for: float | None = None
     refresh_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The edits that a build answered: what it took from the change log.
+
+    Attributes:
+        edits: rows of the log.
+        first, last: the lowest and the highest transaction among them.
+        at: when the oldest was made, seconds since 1970 by the database's clock; ``waited`` is how long ago.
+    """
+
+    edits: int
+    first: int
+    last: int
+    at: float
+    waited: float
 
 
 def request_builds(connection: Connection, project_ids: Sequence[str]) -> dict[str, int]:
@@ -277,10 +297,10 @@ def _unlock(connection: Connection, lock: list[Any]) -> None:
         connection.close()
 
 
-def finish(connection: Connection, project_id: str, turn: Turn, published: Published) -> None:
-    """Record a build whose publication was accepted, or its tombstone. After the publication, never before: a
-    crash in between only repeats work. One that was refused is not to be recorded: what its snapshot saw, the
-    bundle that stands there may lack (docs/adr/0009).
+def finish(connection: Connection, project_id: str, turn: Turn, published: Published) -> Held | None:
+    """Record a build whose publication was accepted, or its tombstone; which edits it answered, None where none.
+    After the publication, never before: a crash in between only repeats work. One that was refused is not to be
+    recorded: what its snapshot saw, the bundle that stands there may lack (docs/adr/0009).
     """
     asked = {
         "project": project_id,
@@ -295,7 +315,12 @@ def finish(connection: Connection, project_id: str, turn: Turn, published: Publi
     }
     with mapped(f"recording the build of project {project_id}"), connection.pipeline():
         connection.execute(_UNHURRIED, prepare=True)
-        connection.execute(_FINISH, asked, prepare=True)
+        finished = connection.execute(_FINISH, asked, prepare=True)
+    row = finished.fetchone()
+    if row is None or not row[0][0]:
+        return None
+    edits, first, last, at, waited = row[0]
+    return Held(int(edits), int(first), int(last), at, max(waited, 0.0))
 
 
 def fail(connection: Connection, project_id: str, turn: Turn, error: str, *, excused: bool = False) -> None:

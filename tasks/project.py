@@ -6,7 +6,7 @@ The order is the protocol: cache first, then the ledger, so that a death at any 
 import gc
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -25,8 +25,9 @@ from foreword.stamp import Stamp
 from foreword.zones import zone_named
 from loaders import ledger
 from loaders.handles import handles_for
-from loaders.ledger import Published, Turn
+from loaders.ledger import Held, Published, Turn
 from loaders.project import NotThere, load_chosen, survey_project, whole_project
+from tasks.reports import BURIED, FAILED, PUBLISHED, PUT_OFF, REFUSED, BuildReport
 from tasks.tools import Tools
 
 
@@ -38,11 +39,15 @@ class Built:
         stamp: of the bundle built.
         published: False when a newer bundle was already there.
         milliseconds: by stage: load, select, handles, render, publish.
+        steps: the same in their order, where a stage may come twice.
+        held: the edits that it answered.
     """
 
     stamp: Stamp
     published: bool
     milliseconds: dict[str, float]
+    steps: Sequence[tuple[str, float]] = ()
+    held: Held | None = None
 
 
 def rebuild_project(project_id: str, tools: Tools, *, if_due: bool = False, last_try: bool = True) -> Built | None:
@@ -71,22 +76,54 @@ def rebuild_project(project_id: str, tools: Tools, *, if_due: bool = False, last
 
 def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> Built:
     """The build; where it fails, who waits for it is told, and need not wait on."""
+    began = time.time()
     try:
-        return _rebuild_or_bury(project_id, tools, turn)
+        built = _rebuild_or_bury(project_id, tools, turn)
     except NotThere:
         ledger.forget(tools.connection, project_id)
         raise
     except Exception as error:
+        excused = isinstance(error, Unavailable | SchemaError)
         if not tools.connection.closed:
-            _record_failure(project_id, tools, turn, error, last_try=last_try)
+            _record_failure(project_id, tools, turn, error, excused=excused, last_try=last_try)
+        tools.note(_failed(project_id, turn, began, error, excused=excused))
         raise
+    tools.note(_ended(project_id, turn, began, built))
+    return built
 
 
-def _record_failure(project_id: str, tools: Tools, turn: Turn, error: Exception, *, last_try: bool) -> None:
+def _ended(project_id: str, turn: Turn, began: float, built: Built) -> BuildReport:
+    result = PUBLISHED if built.published else REFUSED
+    return BuildReport(
+        project=project_id,
+        epoch=turn.epoch,
+        generation=turn.generation,
+        result=BURIED if built.published and built.stamp.gone else result,
+        began=began,
+        steps=built.steps,
+        tokens=built.stamp.tokens,
+        budget=built.stamp.budget,
+        held=built.held,
+    )
+
+
+def _failed(project_id: str, turn: Turn, began: float, error: Exception, *, excused: bool) -> BuildReport:
+    return BuildReport(
+        project=project_id,
+        epoch=turn.epoch,
+        generation=turn.generation,
+        result=PUT_OFF if excused else FAILED,
+        began=began,
+        error=error,
+    )
+
+
+def _record_failure(
+    project_id: str, tools: Tools, turn: Turn, error: Exception, *, excused: bool, last_try: bool
+) -> None:
     """A server that does not answer, or a schema in the middle of its migration, says nothing about the project,
     and does not count towards parking it.
     """
-    excused = isinstance(error, Unavailable | SchemaError)
     if excused and not last_try:
         ledger.excuse(tools.connection, project_id)
     else:
@@ -134,13 +171,14 @@ def _rebuild(project_id: str, tools: Tools, turn: Turn) -> Built:
     stamp = stamp_of(draft, turn, tools, text)
     clock.lap("render")
     marker, published = _publish(content, stamp, text, draft, tools)
+    held = None
     if published:
-        ledger.finish(tools.connection, project_id, turn, _on_record(draft, stamp, marker, tools))
+        held = ledger.finish(tools.connection, project_id, turn, _on_record(draft, stamp, marker, tools))
     else:
         _refuse_foreign_order(project_id, tools)
         ledger.excuse(tools.connection, project_id)
     clock.lap("publish")
-    return Built(stamp=stamp, published=published, milliseconds=clock.laps)
+    return Built(stamp=stamp, published=published, milliseconds=clock.by_stage(), steps=clock.steps, held=held)
 
 
 def _select(project_id: str, tools: Tools, clock: "_Stages", *, survey: bool) -> Draft:
@@ -295,12 +333,13 @@ def _bury(project_id: str, tools: Tools, turn: Turn, snapshot: str) -> Built:
     published = tools.store.publish(key, stamp.fence, codec.tombstone(stamp), tools.ttl, news)
     if earlier is not None:
         tools.store.publish(before, stamp.fence, codec.tombstone(stamp), tools.ttl)
+    held = None
     if published:
         buried = Published(snapshot=snapshot, entities=ledger.GONE, marker=codec.decode_line(marker))
-        ledger.finish(tools.connection, project_id, turn, buried)
+        held = ledger.finish(tools.connection, project_id, turn, buried)
     else:
         ledger.excuse(tools.connection, project_id)
-    return Built(stamp=stamp, published=published, milliseconds={})
+    return Built(stamp=stamp, published=published, milliseconds={}, held=held)
 
 
 @contextmanager
@@ -327,13 +366,19 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Stages:
-    """Milliseconds between laps."""
+    """Milliseconds between laps, in their order."""
 
     def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
+        self.steps: list[tuple[str, float]] = []
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.laps[name] = self.laps.get(name, 0.0) + (now - self._last) * 1000
+        self.steps.append((name, (now - self._last) * 1000))
         self._last = now
+
+    def by_stage(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for name, milliseconds in self.steps:
+            found[name] = found.get(name, 0.0) + milliseconds
+        return found

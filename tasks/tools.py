@@ -18,6 +18,7 @@ from foreword.tokens import Counter, count
 from loaders.connection import Connection
 from loaders.project import Statements
 from prompts.words import Ask
+from tasks.reports import Note, unnoted
 
 BUNDLE_DAYS = 30
 """After which an unread, unbuilt bundle may be collected. Nothing depends on it."""
@@ -53,6 +54,7 @@ class Tools:
     as_of: a fixed as-of date instead of the clock's, for datasets with a date of their own.
     model: writes the words of briefs, if there is one.
     webhook: tells somebody outside that a brief is ready, if there is somebody.
+    note: hears of every build, brief and call of a model that has ended.
     count, dumps, loads, now: the tokenizer, JSON's encoder and decoder, the clock.
     """
 
@@ -69,6 +71,7 @@ class Tools:
     now: Callable[[], float] = time.time
     model: Model | None = None
     webhook: Webhook | None = None
+    note: Note = unnoted
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # offline, whatever a page asks for
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # offline, whatever a page asks for
 )
 
 KEYS = {
@@ -104,18 +104,26 @@ class Browser:
     @contextmanager
     def page(
         self,
-        path: Path,
+        place: Path | str,
         *,
+        headers: Mapping[str, str] | None = None,
         scheme: str = "light",
         width: int = 1280,
         height: int = 900,
         reduced_motion: bool = True,
     ) -> "Iterator[Page]":
-        """A local file in a tab of its own, loaded and painted, as seen by a user with these preferences."""
+        """A local file, or what a server on this machine shows at a URL when asked with these headers, in a tab of
+        its own, loaded and painted, as seen by a user with these preferences.
+        """
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = self._pages[session] = Page(self, session, path.resolve().as_uri())
+        page = self._pages[session] = Page(
+            self, session, place if isinstance(place, str) else place.resolve().as_uri()
+        )
         try:
+            if headers is not None:
+                self.call("Network.enable", session)
+                self.call("Network.setExtraHTTPHeaders", session, headers=dict(headers))
             page.prepare(scheme, width, height, reduced_motion=reduced_motion)
             yield page
         finally:

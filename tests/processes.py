@@ -69,12 +69,11 @@ class Running:
             return psutil.Process(self.process.pid).children(recursive=True)
         return []
 
-    @property
-    def worker(self) -> psutil.Process | None:
-        """The worker that it has started."""
+    def child(self, *words: str) -> psutil.Process | None:
+        """The child that it has started with these among its arguments."""
         with suppress(psutil.NoSuchProcess):
             for child in psutil.Process(self.process.pid).children():
-                if child.cmdline()[-1:] == ["work"]:
+                if set(words) <= set(child.cmdline()):
                     return child
         return None
 

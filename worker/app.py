@@ -6,16 +6,25 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 
 import gc
 import ssl
+import time
 from datetime import date
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+from celery.signals import (
+    before_task_publish,
+    setup_logging,
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+)
 from kombu import Exchange, Queue
 
 from foreword import tokens
 from foreword.errors import ForewordError
 from foreword.handles import uuid_of
+from loaders.briefs import Begun
 from loaders.claims import EDITS, SWEEP
 from tasks.brief import make_brief
 from tasks.focus import build_focus
@@ -23,6 +32,7 @@ from tasks.project import rebuild_project
 from tasks.schedule import schedule
 from worker.process import Process
 from worker.settings import Settings
+from worker.telemetry import Telemetry
 from worker.wiring import Services, kombu_url
 
 BRIEFS = "briefs"
@@ -34,6 +44,9 @@ BRIEF, TICK = "foreword.make_brief", "foreword.tick"
 
 TICK_SECONDS = 5.0
 """Between ticks of a beat. Any number of beats may run: a tick finds nothing to do, or does it once."""
+
+SENT = "foreword_sent"
+"""Header of a message: when it was sent, seconds since 1970. What waits longest in a queue is known by it."""
 
 NODE = "foreword"
 """How the names of our workers begin: what tells them from the application's own on the same broker."""
@@ -88,8 +101,19 @@ def create_app(settings: Settings, services: Services) -> Celery:
     app.conf.update(SETTINGS)
     if services.broker_url.startswith("rediss:"):
         app.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # kombu's default verifies nothing
-    _register(app, Process(settings, services))
+    _register(app, Process(settings, services, Telemetry(settings)))
     return app
+
+
+@before_task_publish.connect(weak=False)
+def _sent(headers: dict[str, Any] | None = None, **_: Any) -> None:
+    if headers is not None:
+        headers[SENT] = round(time.time(), 3)
+
+
+@setup_logging.connect(weak=False)
+def _logged(**_: Any) -> None:
+    """Celery sets up no logging of its own: ``worker.events`` has."""
 
 
 def _register(app: Celery, process: Process) -> None:
@@ -98,29 +122,39 @@ def _register(app: Celery, process: Process) -> None:
     @app.task(name=REBUILD, throws=(ForewordError,))
     def rebuild(project_id: str, **_: Any) -> None:
         project = uuid_of(project_id, "project")
-        process.run(lambda last: rebuild_project(project, process.tools(), if_due=True, last_try=last))
+        process.run(
+            lambda last: rebuild_project(project, process.tools(), if_due=True, last_try=last), REBUILD, project
+        )
 
     @app.task(name=FOCUS, throws=(ForewordError,))
     def focus(project_id: str, reference: str, *, with_graph: bool = False, **_: Any) -> None:
         project = uuid_of(project_id, "project")
-        process.run(lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph))
+        process.run(
+            lambda _: build_focus(project, reference, process.tools(), with_graph=with_graph), FOCUS, project
+        )
 
     @app.task(name=BRIEF, throws=(ForewordError,))
     def brief(user_id: str, local_date: str, **_: Any) -> None:
         user, day = uuid_of(user_id, "user"), date.fromisoformat(local_date)
-        process.run(lambda _: make_brief(user, day, process.tools()))
+        held: list[Begun] = []
+        process.run(lambda _: make_brief(user, day, process.tools(), held), BRIEF, f"{user} {day}")
 
     @app.task(name=TICK, throws=(ForewordError,))
     def ticked(**_: Any) -> None:
-        process.run(lambda _: schedule(process.tools().connection))
+        process.run(lambda _: schedule(process.tools().connection), TICK)
 
     del rebuild, focus, brief, ticked
 
     @worker_init.connect(weak=False)
     def _before_fork(**_: Any) -> None:
         """Load once what all children share: the tokenizer's 86 MB stay shared pages if nothing collects them."""
+        process.telemetry.before_fork()
         tokens.encoding()
         gc.freeze()
+
+    @worker_ready.connect(weak=False)
+    def _forked(**_: Any) -> None:
+        process.telemetry.serve()
 
     @worker_process_init.connect(weak=False)
     def _after_fork(**_: Any) -> None:
@@ -129,3 +163,4 @@ def _register(app: Celery, process: Process) -> None:
     @worker_process_shutdown.connect(weak=False)
     def _at_exit(**_: Any) -> None:
         process.close()
+        process.telemetry.close()

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
@@ -16,25 +17,41 @@ import click
 
 import foreword
 from foreword.errors import ForewordError
+from worker.commands.audit import audit
 from worker.commands.briefs import beat, brief, briefs_, dead_letters
 from worker.commands.demo import demo
+from worker.commands.doctor import doctor
 from worker.commands.explain import explain_, inspect_
+from worker.commands.flower import flower
+from worker.commands.health import health
 from worker.commands.imports import import_
 from worker.commands.migrate import migrate
+from worker.commands.parked import parked_
 from worker.commands.projects import projects
 from worker.commands.rebuild import rebuild
 from worker.commands.relay import build, pause, relay, resume
 from worker.commands.show import show
+from worker.commands.status import status
 from worker.commands.subscriptions import subscriptions
 from worker.commands.up import up
 from worker.commands.work import work
 from worker.crew import ENDING
+from worker.events import last
 from worker.settings import PREFIX, Settings, from_environment
+
+AGAIN_SECONDS = 0.05
+"""Until a signal that was lost is sent again."""
 
 
 def _settings_help() -> str:
     rows = [(f"{PREFIX}{name.upper()}", field.description or "") for name, field in Settings.model_fields.items()]
-    return "\n".join(["\b", "Settings (environment variables):", *(f"  {n:<24} {d}" for n, d in rows)])
+    return "\n".join(
+        [
+            "\b",
+            "Settings (environment variables; NAME_FILE names a file that holds the value):",
+            *(f"  {n:<24} {d}" for n, d in rows),
+        ]
+    )
 
 
 @click.group(
@@ -70,9 +87,15 @@ for command in (
     briefs_,
     subscriptions,
     dead_letters,
+    status,
+    doctor,
+    health,
+    parked_,
+    audit,
     work,
     relay,
     beat,
+    flower,
     pause,
     resume,
     build,
@@ -92,11 +115,11 @@ def main(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stopped:
-        click.echo("interrupted; nothing half done is left", err=True)
+        last("process_ended", "interrupted; nothing half done is left")
         # Celery's own command line makes an Abort of what came before Celery listened to signals itself.
         return next((e.exit_code for e in (stopped, stopped.__cause__) if isinstance(e, Ended)), 130)
     except ForewordError as error:
-        click.echo(f"error: {error}", err=True)
+        last("process_failed", str(error))
         return error.exit_code
     except OSError as error:
         return _unwritten(error)
@@ -119,7 +142,7 @@ def _unwritten(error: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
     if isinstance(error, BrokenPipeError):
         return 0
-    click.echo(f"error: {error}", err=True)
+    last("process_failed", str(error))
     return ForewordError.exit_code
 
 
@@ -131,8 +154,20 @@ class Ended(KeyboardInterrupt):
     exit_code = 0
 
 
+def _found_again(lost: "sys.UnraisableHookArgs") -> None:
+    """A signal's exception that was raised where Python has to swallow it, in a finalizer or in a callback of a
+    weak reference: the signal is sent once more, when that is over.
+    """
+    if isinstance(lost.exc_value, (KeyboardInterrupt, SystemExit)):
+        number = lost.exc_value.exit_code - 128 if isinstance(lost.exc_value, Ended) else signal.SIGINT
+        threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def _listen() -> None:
     """What ends a process ends a command in order, as Ctrl-C does: SIGTERM, and the terminal that is closed."""
+    sys.unraisablehook = _found_again
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # whoever started us may have held them back meanwhile
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup

@@ -5,17 +5,17 @@ opened in the parent, and a child that finds something opened by another process
 would end the parent's session.
 """
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from foreword.errors import ForewordError, SchemaError, Unavailable
 from tasks.tools import Tools
+from worker.events import emit
 from worker.settings import Settings
+from worker.telemetry import Telemetry
 from worker.wiring import Services, tools
-
-log = logging.getLogger("foreword.worker")
 
 Job = Callable[[bool], object]
 """A job to run; told whether this is the last try."""
@@ -24,9 +24,10 @@ Job = Callable[[bool], object]
 class Process:
     """The tools of the current process."""
 
-    def __init__(self, settings: Settings, services: Services) -> None:
+    def __init__(self, settings: Settings, services: Services, telemetry: Telemetry | None = None) -> None:
         self.settings = settings
         self.services = services
+        self.telemetry = telemetry or Telemetry(settings)
         self._opened: tuple[int, ExitStack, Tools] | None = None
         self._inherited: list[object] = []
 
@@ -42,7 +43,7 @@ class Process:
         if self._opened is None:
             stack = ExitStack()
             opened = stack.enter_context(tools(self.settings, self.services))
-            self._opened = (os.getpid(), stack, opened)
+            self._opened = (os.getpid(), stack, replace(opened, note=self.telemetry.note))
         return self._opened[2]
 
     def forget(self) -> None:
@@ -59,18 +60,19 @@ class Process:
             self._opened = None
             stack.close()
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job, name: str, about: str | None = None) -> None:
         """Run a job. An expected error is recorded by the job and logged in one line; a connection that may be
-        broken, or left in the middle of something, is opened anew next time.
+        broken, or left in the middle of something, is opened anew next time. ``about`` is what the job works on.
         """
         try:
             self._over_live_connections(job)
         except Unavailable as error:
             self.close()
-            log.error("job_unavailable %s", error)  # noqa: TRY400 - one line, the cause is in the message
+            emit("job_unavailable", job=name, about=about, error=str(error))
             raise
         except ForewordError as error:
-            log.error("job_failed %s", error)  # noqa: TRY400
+            if error is not self.telemetry.told:
+                emit("job_failed", job=name, about=about, error=str(error))
             raise
         except Exception:  # a bug, or the time limit, which strikes anywhere
             self.close()

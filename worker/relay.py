@@ -5,11 +5,11 @@ the broker (``_Sender``), Redis (``_Watch``), and building itself (``worker.buil
 and never begun). What the loop claims stands in the database, so that nothing here has to be remembered.
 """
 
-import logging
 import queue
 import secrets
 import threading
 import time
+import traceback
 from contextlib import closing, suppress
 from datetime import date
 from typing import Any
@@ -20,19 +20,22 @@ from celery import Celery
 from foreword import codec, keys
 from foreword.errors import BadInput, ForewordError
 from foreword.handles import reference_of, uuid_of
+from foreword.store import WANT
 from loaders import claims
+from loaders.announcements import STREAM, WEBHOOK
 from loaders.catalog import inspect
 from loaders.claims import EDITS, EVERYTHING, LEADER_SECONDS, SWEEP, THE_SWEEP, Claim, Term
 from loaders.connection import Connection, connect
 from loaders.watch import unwatched
 from worker.app import BRIEF, BRIEFS, FOCUS, REBUILD
+from worker.auditor import Auditor
 from worker.builders import Builders
+from worker.events import emit
 from worker.heralds import WINDOW as BRIEFS_WINDOW
 from worker.heralds import Dispatcher, Herald
+from worker.pulse import Pulse
 from worker.settings import Settings
 from worker.wiring import Services
-
-log = logging.getLogger("foreword.relay")
 
 POLL_SECONDS = 0.03
 """An idle look costs a quarter of a millisecond. Looking never takes more than half of the time."""
@@ -69,33 +72,39 @@ class Relay:
         self._over = threading.Event()
         self._sender = _Sender(app) if app is not None else None
         self._dispatcher = Dispatcher(services, self._over, self._have_made)
-        self._herald = Herald(settings, services, self._over)
-        self._watch = _Watch(services, self._over, self._sender, self._herald)
+        self._herald = Herald(settings, services, self._over, STREAM)
+        self._courier = Herald(settings, services, self._over, WEBHOOK) if settings.webhook_url else None
+        self._auditor = Auditor(services, self._over, settings.audit_seconds, builders.audit)
+        self._pulse = Pulse("relay", settings.health, name=self._name)
+        self._watch = _Watch(services, self._over, self._sender, self._herald, self._pulse)
         self._term: Term | None = None
         self._role = ""
         self._from = claims.FIRST
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
-        threads = [self._watch, self._dispatcher, self._herald, *([self._sender] if self._sender else [])]
+        led = [self._watch, self._dispatcher, self._herald, self._auditor]
+        threads = [*led, *filter(None, [self._courier, self._sender])]
         try:
             for thread in threads:
                 thread.start()
             failures = 0
             while True:
+                self._pulse.beat()
                 began = time.monotonic()
                 try:
                     with closing(connect(self._services.database_url)) as connection:
                         self._relay(connection)
                 except ForewordError as error:
                     self._resigned()
-                    log.warning("relay_interrupted %s", error)
+                    emit("relay_interrupted", error=str(error))
                 failures = 0 if time.monotonic() - began > LEADER_SECONDS else failures + 1
                 self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         finally:
             self._over.set()
             if self._sender is not None:
                 self._sender.stop()
+            self._pulse.end()
             for thread in threads:
                 thread.join(REDIS_SECONDS + 1)
 
@@ -105,6 +114,7 @@ class Relay:
         led = 0.0
         try:
             while True:
+                self._pulse.beat()
                 self._builders.keep()
                 began = time.monotonic()
                 if began - led >= FOLLOW_SECONDS:
@@ -125,16 +135,23 @@ class Relay:
 
     def _look_who_leads(self, connection: Connection) -> None:
         self._serve(claims.lead(connection, self._name))
-        role = "relay_leads" if self._term else "relay_follows"
+        role = "leads" if self._term else "follows"
         if role != self._role:
-            log.warning(role)
+            emit("relay_leads") if self._term else emit("relay_follows")
             self._role = role
+
+    @property
+    def leads(self) -> bool:
+        """Whether this relay is the one that does."""
+        return self._term is not None
 
     def _resigned(self) -> None:
         self._serve(None)
 
     def _serve(self, term: Term | None) -> None:
-        self._term = self._watch.term = self._dispatcher.term = self._herald.term = term
+        if self._courier is not None:
+            self._courier.term = term
+        self._term = self._watch.term = self._dispatcher.term = self._herald.term = self._auditor.term = term
 
     def _round(self, connection: Connection, statements: claims.Statements, term: Term) -> None:
         """Claim what is due. The sweep goes on beside the edits, and as fast as they leave room for it."""
@@ -180,16 +197,16 @@ class _Chores:
             return
         self._done = now
         for project in claims.take_over(self._connection):
-            log.warning("build_taken_over project=%s", project)
+            emit("build_taken_over", project=project)
         for project in claims.park(self._connection):
-            log.error("project_parked project=%s", project)
+            emit("project_parked", project=project)
         claims.find_earlier(self._connection)
         if not self._found or now - self._found >= UNBUILT_SECONDS:
             self._found = now
             if found := claims.find_unbuilt(self._connection, self._statements):
-                log.warning("projects_to_be_built found=%s", found)
+                emit("projects_to_be_built", found=found)
             if blind := unwatched(self._connection):
-                log.warning("tables_not_watched %s; run `python -m worker migrate`", " ".join(blind))
+                emit("tables_not_watched", tables=" ".join(blind))
 
 
 class _Sender(threading.Thread):
@@ -220,14 +237,22 @@ class _Sender(threading.Thread):
             try:
                 self._app.send_task(job, args=arguments, queue=lane, retry=False)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the lease ends
-                log.warning("message_not_sent job=%s error=%s", job, _first_line(error))
+                emit("message_not_sent", job=job, error=_first_line(error))
 
 
 class _Watch(threading.Thread):
     """Watches Redis: whether it answers, whether it is the one that was published to, and what readers miss."""
 
-    def __init__(self, services: Services, stop: threading.Event, sender: _Sender | None, herald: Herald) -> None:
+    def __init__(
+        self,
+        services: Services,
+        stop: threading.Event,
+        sender: _Sender | None,
+        herald: Herald,
+        pulse: Pulse,
+    ) -> None:
         super().__init__(name="watch", daemon=True)
+        self._pulse = pulse
         self._herald = herald
         self.redis_answers = False
         self.term: Term | None = None
@@ -241,11 +266,11 @@ class _Watch(threading.Thread):
                 with self._client() as client, closing(connect(self._services.database_url)) as connection:
                     self._look(client, connection)
             except ForewordError as error:
-                log.warning("relay_watch %s", error)
+                emit("thread_interrupted", thread=self.name, error=str(error))
                 self._over.wait(RECONNECT_SECONDS[-1])
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it is, it is looked again
                 self.redis_answers = False
-                log.exception("relay_watch_failed")
+                emit("thread_failed", thread=self.name, exception=traceback.format_exc())
                 self._over.wait(RECONNECT_SECONDS[-1])
 
     def _client(self) -> "redis.Redis":
@@ -262,8 +287,10 @@ class _Watch(threading.Thread):
             try:
                 if time.monotonic() - looked >= MARKER_SECONDS:
                     client.set(PROBE, "", ex=60)  # one that is full, or a replica, answers and takes nothing
+                    client.script_load(WANT)  # so that readers, who may load none, can wish
                     self.redis_answers = True
                     looked = time.monotonic()
+                    self._pulse.tell(client)
                     if self.term is not None:
                         _verify(client, connection, self.term, anew=anew)
                         anew = False
@@ -271,7 +298,7 @@ class _Watch(threading.Thread):
                     self._grant(client, connection, statements)
             except (redis.RedisError, OSError) as error:
                 if self.redis_answers:
-                    log.warning("redis_does_not_answer %s", _first_line(error))
+                    emit("redis_does_not_answer", error=_first_line(error))
                 self.redis_answers = False
             self._over.wait(WISH_SECONDS)
 
@@ -347,7 +374,7 @@ def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> str:
         return found
     marker = of_now + secrets.token_hex(8)
     if not known:  # in this order: who sees the new marker sees that it is not all there
-        log.warning("redis_is_new marker=%s", marker)
+        emit("redis_is_new", marker=marker)
         client.hset(keys.MARKER, keys.FILLING, 1)
     client.hset(keys.MARKER, keys.VALUE, marker)
     return marker

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -23,9 +23,18 @@ from foreword.errors import BadInput, BadSettings
 from foreword.lines import DEFAULT_BUDGET, LARGEST_BUDGET, SMALLEST_BUDGET
 from foreword.zones import zone_named
 from tasks.tools import BUNDLE_DAYS
+from worker.health import below
 from worker.webhook import key_of
 
 PREFIX = "FOREWORD_"
+
+_FILE = "_file"
+"""A variable of a setting's name and this holds the path of a file with the value: a secret that a container is
+given. So it is in nobody's environment, and in no ``docker inspect``.
+"""
+
+_LONGEST_FILE = 10_000
+SHORTEST_PASSWORD = 12
 
 
 def _zone(name: str) -> str:
@@ -97,14 +106,24 @@ def _key(key: SecretStr) -> SecretStr:
 
 def _web_address(url: SecretStr) -> SecretStr:
     """May hold a token, as many receivers want it."""
+    written = url.get_secret_value()
     try:
-        parts = urlsplit(url.get_secret_value())
+        parts = urlsplit(written)  # which drops line breaks in silence
         known = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        known = known and written.isprintable() and " " not in written
     except ValueError:
         known = False
     if not known:
         raise ValueError("a web address beginning http:// or https:// is wanted")
     return url
+
+
+def _password(secret: SecretStr) -> SecretStr:
+    """Flower shows everybody's ids, so it is to be no short one; and HTTP's basic scheme is to carry it."""
+    written = secret.get_secret_value()
+    if len(written) < SHORTEST_PASSWORD or not written.isprintable():
+        raise ValueError(f"at least {SHORTEST_PASSWORD} printable characters are wanted")
+    return secret
 
 
 def _signing(secret: SecretStr) -> SecretStr:
@@ -115,8 +134,10 @@ def _signing(secret: SecretStr) -> SecretStr:
     return secret
 
 
-WebhookUrl = Annotated[SecretStr, AfterValidator(_web_address)]
+WebAddress = Annotated[SecretStr, AfterValidator(_web_address)]
+WebhookUrl = WebAddress
 WebhookSecret = Annotated[SecretStr, AfterValidator(_signing)]
+FlowerPassword = Annotated[SecretStr, AfterValidator(_password)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 Price = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
@@ -151,6 +172,9 @@ class Settings(BaseModel):
         default_factory=lambda: platformdirs.user_data_path("foreword"),
         description="where the embedded servers keep their data",
     )
+    health_dir: Directory | None = Field(
+        None, description="where processes leave signs of life for probes; by default health in data_dir"
+    )
     zone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="time zone of projects that name none in props.timezone"
     )
@@ -162,6 +186,12 @@ class Settings(BaseModel):
     )
     bundle_days: int = Field(
         BUNDLE_DAYS, ge=1, description="days until a bundle that nobody rebuilds may be collected"
+    )
+    audit_seconds: float = Field(
+        60,
+        ge=0,
+        allow_inf_nan=False,
+        description="between bundles that the relay compares with a fresh build while nothing waits; 0: never",
     )
     concurrency: int = Field(
         default_factory=lambda: max(os.cpu_count() or 1, 1),
@@ -195,6 +225,28 @@ class Settings(BaseModel):
     webhook_secret: WebhookSecret | None = Field(
         None, description="signs what is posted: whsec_ and the base64 of 24 bytes or more"
     )
+    log_format: Literal["json", "text"] | None = Field(
+        None, description="how events are logged; by default text on a terminal and JSON anywhere else"
+    )
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65_535,
+        description="where a relay or worker serves Prometheus's /metrics; by default nowhere, 0 is any free port",
+    )
+    metrics_host: str = Field("127.0.0.1", description="the address that it is served on")
+    traces_url: WebAddress | None = Field(
+        None,
+        description="where to send OpenTelemetry spans: OTLP over HTTP, up to its /v1/traces; off by default",
+    )
+    flower_password: FlowerPassword | None = Field(
+        None, description="Flower's, whose user is foreword; by default made once, in flower.password in data_dir"
+    )
+
+    @property
+    def health(self) -> Path:
+        """Where processes leave signs of life."""
+        return self.health_dir or below(self.data_dir)
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -205,7 +257,8 @@ class Settings(BaseModel):
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """The settings in ``environment``.
+    """The settings in ``environment``, and in the files that it names (``FOREWORD_REDIS_URL_FILE``), of which the
+    line break at the end is no part.
 
     Raises:
         BadSettings: an unknown name, or a value that cannot be; every mistake is listed.
@@ -216,7 +269,8 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         if name.startswith(PREFIX) and value != ""
     }
     known = set(Settings.model_fields)
-    problems = [_unknown(name, known) for name in sorted(given.keys() - known)]
+    problems = _read_files(given, known)
+    problems += [_unknown(name, known) for name in sorted(given.keys() - known)]
     try:
         settings = Settings.model_validate({name: given[name] for name in given.keys() & known})
     except ValidationError as error:
@@ -232,6 +286,31 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     if problems:
         raise BadSettings("; ".join(problems))
     return settings
+
+
+def _read_files(given: dict[str, str], known: set[str]) -> list[str]:
+    """Put into ``given`` what stands in the files that it names; what is wrong with them."""
+    problems = []
+    for name in sorted(given):
+        setting = name.removesuffix(_FILE)
+        if name in known or setting == name or setting not in known:
+            continue
+        path, variable = given.pop(name), f"{PREFIX}{name.upper()}"
+        if setting in given:
+            problems.append(f"{variable} and {PREFIX}{setting.upper()} are both set: leave one of them out")
+            continue
+        try:
+            with Path(path).open(encoding="utf-8") as file:
+                value = file.read(_LONGEST_FILE + 1).removesuffix("\n")
+        except (OSError, ValueError) as error:  # a ValueError is a NUL in the path, or no UTF-8
+            why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+            problems.append(f"{variable}: {path} cannot be read: {why}; may this user read it?")
+            continue
+        if 0 < len(value) <= _LONGEST_FILE:
+            given[setting] = value
+        else:
+            problems.append(f"{variable}: {path} is empty, or longer than {_LONGEST_FILE} characters")
+    return problems
 
 
 def to_environment(settings: Settings) -> dict[str, str]:

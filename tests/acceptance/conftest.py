@@ -1,15 +1,19 @@
 """Commands and systems for the tests of a module."""
 
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acceptance.system import System
-from processes import Commands
+from acceptance.system import System, Tell
+from processes import Commands, Ended
 
+from worker import cli
 from worker.servers import Addresses
+from worker.settings import PREFIX
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +36,28 @@ def system(servers: Addresses, migrated: str, bytecode: Path) -> Iterator[System
     """An empty system on the run's servers, for one module."""
     with System.over(servers, migrated, bytecode) as one:
         yield one
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, system: System) -> Iterator[Tell]:
+    """Run a command in this process, in the environment of the system."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for name in os.environ:
+        if name.startswith(PREFIX):
+            monkeypatch.delenv(name)
+    for name, value in system.commands.environment.items():
+        if name.startswith(PREFIX):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(system.commands.home))
+
+    def run(*arguments: str, **variables: str) -> Ended:
+        with monkeypatch.context() as more:
+            for name, value in variables.items():
+                more.setenv(name, value)
+            capsys.readouterr()
+            code = cli.main(arguments)
+            return Ended(code, *capsys.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

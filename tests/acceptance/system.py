@@ -1,6 +1,6 @@
 """A system as a user sets it up: a database, a Redis, and commands that know both by their environment."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import redis
 from celery import Celery
-from processes import Commands, Running, eventually
+from processes import Commands, Ended, Running, eventually
 
 from foreword.reader import Reader
 from loaders.connection import Connection, connect
@@ -19,6 +19,9 @@ from worker.app import create_app
 from worker.servers import Addresses
 from worker.settings import Settings, from_environment
 from worker.wiring import Services
+
+Tell = Callable[..., Ended]
+"""Runs a command in this process."""
 
 _number = count(1)
 

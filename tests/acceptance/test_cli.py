@@ -1,14 +1,12 @@
 """What the command line says when all is well, when it is asked wrongly, and when what it needs is not there."""
 
 import json
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,13 @@ from typing import Any
 import click
 import pytest
 import redis
-from acceptance.system import System
+from acceptance.system import System, Tell
 from celery import Celery
-from processes import CHECKOUT, Ended, eventually
+from processes import CHECKOUT, eventually
 
 from worker import cli
 from worker.settings import PREFIX, Settings
 from worker.wiring import kombu_url
-
-Tell = Callable[..., Ended]
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
 LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
@@ -44,31 +40,6 @@ def sample(system: System) -> System:
         done = system.commands.run(*arguments)
         assert done.code == 0, done.err
     return system
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, system: System) -> Iterator[Tell]:
-    """Run a command in this process, in the environment of the system."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for name in os.environ:
-        if name.startswith(PREFIX):
-            monkeypatch.delenv(name)
-    for name, value in system.commands.environment.items():
-        if name.startswith(PREFIX):
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HOME", str(system.commands.home))
-
-    def run(*arguments: str, **variables: str) -> Ended:
-        with monkeypatch.context() as more:
-            for name, value in variables.items():
-                more.setenv(name, value)
-            capsys.readouterr()
-            code = cli.main(arguments)
-            return Ended(code, *capsys.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def every_command(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -106,7 +77,7 @@ def test_every_command_explains_itself(tell: Tell, path: tuple[str, ...]) -> Non
     assert command.help
     assert " ".join(command.help.split("\n\n")[0].split()) in " ".join(told.out.split())
     for option in command.params:
-        if isinstance(option, click.Option):
+        if isinstance(option, click.Option) and not option.hidden:
             assert option.help, option.name
             assert option.opts[0] in told.out
 

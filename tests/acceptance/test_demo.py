@@ -1,8 +1,12 @@
-"""The demo: the whole way once, in front of somebody who sees it for the first time."""
+"""The demo: the whole way once, in front of somebody who sees it for the first time.
+
+All that runs it is in this file: its servers are in the checkout, and two at once would disturb each other.
+"""
 
 import json
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -102,4 +106,22 @@ def test_a_manifest_that_disagrees_fails_the_demo(commands: Commands, tmp_path: 
     assert " tokens of 500, read in" in done.out
     assert "643 rows imported, 2 projects rebuilt" in done.out  # the deleted one is no project to show
     assert "Look further" not in done.out
+    assert not commands.left(HOME)
+
+
+@pytest.mark.promise("worker.interrupt")
+@pytest.mark.parametrize(
+    ("number", "says", "code"),
+    [(signal.SIGINT, "rebuilding: 50 %", 130), (signal.SIGTERM, "importing: 20 %", 143)],
+)
+def test_a_demo_that_is_told_to_end_leaves_nothing_running(
+    commands: Commands, number: signal.Signals, says: str, code: int
+) -> None:
+    with commands.start("demo") as running:
+        assert running.says(says)
+
+        ended = running.tell(number)
+
+    assert ended.code == code, ended.err
+    assert "Traceback" not in ended.err
     assert not commands.left(HOME)

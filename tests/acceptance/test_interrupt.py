@@ -14,12 +14,8 @@ from processes import CHECKOUT, Commands, eventually
 from foreword.reader import TRUSTED
 from loaders import ledger
 from loaders.claims import EDITS
-from worker import crew
-from worker.app import REBUILD, create_app
-from worker.commands.demo import HOME as DEMO
+from worker.app import REBUILD
 from worker.servers import embedded
-from worker.settings import from_environment
-from worker.wiring import services
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
 LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
@@ -165,70 +161,3 @@ def test_a_second_ctrl_c_does_not_wait_for_a_build_and_leaves_nothing(commands: 
     assert "Traceback" not in ended.err
     assert built.out == "rebuilt 2 of 2 projects\n"
     assert not commands.left()
-
-
-# ---- up
-
-
-@pytest.mark.promise("worker.interrupt", "servers.clean-stop")
-@pytest.mark.parametrize(
-    ("number", "says"), [(signal.SIGINT, "foreword is up"), (signal.SIGTERM, "starting a worker")]
-)
-def test_up_that_is_told_to_end_leaves_nothing_running(
-    commands: Commands, number: signal.Signals, says: str
-) -> None:
-    with commands.start("--data-dir", str(commands.home / "data"), "up") as running:
-        assert running.says(says)
-        family = running.children
-
-        ended = running.tell(number)
-
-    assert ended.code == CODES[number], ended.err
-    assert "Traceback" not in ended.err
-    assert len(family) >= 3  # a worker and two servers at least
-    assert not any(each.is_running() for each in family)
-    assert not commands.left()
-
-
-@pytest.mark.promise("worker.interrupt")
-def test_up_starts_a_worker_again_that_was_killed(commands: Commands) -> None:
-    settings = from_environment({"FOREWORD_DATA_DIR": str(commands.home / "data")})
-    with commands.start("--data-dir", str(commands.home / "data"), "up") as running:
-        assert running.says("foreword is up")
-        killed = running.worker
-        assert killed is not None
-        forked = killed.children()
-        killed.kill()
-
-        assert running.says("the worker ended with -9; starting it again in 1 s")
-        with services(settings) as found:
-            app = create_app(settings, found)
-            assert eventually(lambda: crew.answers(app, 0.1))
-        another = running.worker
-        ended = running.tell(signal.SIGHUP)
-
-    assert another is not None
-    assert another.pid != killed.pid
-    assert not any(each.is_running() for each in forked)
-    assert ended.code == CODES[signal.SIGHUP], ended.err
-    assert not commands.left()
-
-
-# ---- demo
-
-
-@pytest.mark.promise("worker.interrupt")
-@pytest.mark.parametrize(
-    ("number", "says"), [(signal.SIGINT, "rebuilding: 50 %"), (signal.SIGTERM, "importing: 20 %")]
-)
-def test_a_demo_that_is_told_to_end_leaves_nothing_running(
-    commands: Commands, number: signal.Signals, says: str
-) -> None:
-    with commands.start("demo") as running:
-        assert running.says(says)
-
-        ended = running.tell(number)
-
-    assert ended.code == CODES[number], ended.err
-    assert "Traceback" not in ended.err
-    assert not commands.left(DEMO)

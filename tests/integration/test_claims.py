@@ -686,7 +686,7 @@ def test_messages_that_came_late_do_not_fill_the_window_for_ever(
 
 @pytest.mark.promise("fresh.lost-messages")
 def test_every_end_of_a_build_ends_its_messages(application: Connection, relay: Connection, tools: Tools) -> None:
-    ends: list[Callable[[ledger.Turn], None]] = [
+    ends: list[Callable[[ledger.Turn], object]] = [
         lambda turn: ledger.finish(tools.connection, A, turn, Published(snapshot="1:1:", entities=1)),
         lambda turn: ledger.fail(tools.connection, A, turn, "no"),
         lambda _: ledger.excuse(tools.connection, A),

@@ -1,5 +1,7 @@
 """Settings: what is unset has a default, what is wrong has a sentence, and a child is told the same."""
 
+import base64
+import re
 from datetime import date
 from pathlib import Path
 
@@ -168,6 +170,91 @@ def test_settings_do_not_change() -> None:
         settings.budget = 300  # type: ignore[misc]  # that is what is tried
 
 
+# ---- models and webhooks
+
+SIGNING = f"whsec_{base64.b64encode(b'thirty-two bytes of a secret key').decode()}"
+
+
+@pytest.mark.promise("cli.settings", "model.secret")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MODEL_URL", f"https://me:{SECRET}@models.example/v1"),
+        ("MODEL_URL", f"https://models.example/v1?key={SECRET}"),
+        ("MODEL_URL", f"https://models.example/v1#{SECRET}"),
+        ("MODEL_URL", f"https://models.example:{SECRET}/v1"),
+        ("MODEL_URL", f"ftp://{SECRET}/v1"),
+        ("MODEL_URL", f"https:///{SECRET}"),
+        ("MODEL_KEY", f"{SECRET} and more"),
+        ("MODEL_KEY", f"{SECRET}\n"),
+        ("MODEL_KEY", f"{SECRET}ü"),
+        ("WEBHOOK_URL", f"hooks.example/{SECRET}"),
+        ("WEBHOOK_URL", f"ftp://hooks.example/{SECRET}"),
+        ("WEBHOOK_URL", f"https:///{SECRET}"),
+        ("WEBHOOK_URL", f"https://hooks.example:{SECRET}/"),
+        ("WEBHOOK_URL", f"https://[::1/{SECRET}"),
+        ("WEBHOOK_URL", f"https://hooks.example/\n{SECRET}"),
+        ("WEBHOOK_URL", f"https://hooks.example/a b{SECRET}"),
+        ("WEBHOOK_SECRET", SECRET),
+        ("WEBHOOK_SECRET", f"whsec_{SECRET}"),
+        ("WEBHOOK_SECRET", f"whsec_{SECRET}{'A' * 27}!"),
+        ("WEBHOOK_SECRET", f"whsec_{base64.b64encode(b'too short').decode()}{SECRET}"),
+    ],
+)
+def test_what_may_hold_a_secret_is_refused_by_its_name_and_not_quoted(name: str, value: str) -> None:
+    said = refusal(**{name: value})
+
+    assert said.startswith(f"FOREWORD_{name}: ")
+    assert SECRET not in said
+    assert "\n" not in said
+
+
+@pytest.mark.promise("cli.settings")
+@pytest.mark.parametrize(
+    ("name", "value"), [("WEBHOOK_URL", f"https://hooks.example/?token={SECRET}"), ("WEBHOOK_SECRET", SIGNING)]
+)
+def test_an_address_without_a_secret_is_refused_and_so_is_a_secret_without_an_address(
+    name: str, value: str
+) -> None:
+    said = refusal(**{name: value})
+
+    assert said == "FOREWORD_WEBHOOK_URL and FOREWORD_WEBHOOK_SECRET go together: set both, or neither"
+
+
+@pytest.mark.promise("cli.settings")
+@pytest.mark.parametrize("secret", [SIGNING, SIGNING.removeprefix("whsec_")])
+def test_a_webhook_may_have_a_token_and_shows_neither(secret: str) -> None:
+    url = f"https://hooks.example:8443/in?token={SECRET}"
+
+    settings = from_environment({"FOREWORD_WEBHOOK_URL": url, "FOREWORD_WEBHOOK_SECRET": secret})
+
+    assert settings.webhook_url is not None
+    assert settings.webhook_url.get_secret_value() == url
+    for shown in (repr(settings), str(settings.model_dump()), settings.model_dump_json()):
+        assert SECRET not in shown
+        assert secret not in shown
+
+
+@pytest.mark.promise("cli.settings")
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("MODEL_SECONDS", "0", "greater than 0"),
+        ("MODEL_SECONDS", "51", "less than or equal to 50"),
+        ("MODEL_SECONDS", "nan", "finite"),
+        ("MODEL_SECONDS", "soon", "valid number"),
+        ("MODEL_PRICE_IN", "-1", "greater than or equal to 0"),
+        ("MODEL_PRICE_OUT", "inf", "finite"),
+        ("MODEL_PRICE_OUT", "a dollar", "valid decimal"),
+    ],
+)
+def test_a_model_that_cannot_be_so_is_told_why(name: str, value: str, says: str) -> None:
+    said = refusal(**{name: value})
+
+    assert said.startswith(f"FOREWORD_{name}: Input should be ")
+    assert says in said
+
+
 SETTINGS = st.builds(
     Settings,
     database_url=st.sampled_from(
@@ -181,6 +268,11 @@ SETTINGS = st.builds(
     bundle_days=st.integers(1, 10_000),
     concurrency=st.integers(1, 256),
     as_of=st.none() | st.dates(),
+    model_url=st.sampled_from([None, "https://models.example/v1"]),
+    model_key=st.sampled_from([None, SecretStr("sk-key")]),
+    model_price_in=st.none() | st.decimals(0, 100, places=4),
+    webhook_url=st.just(SecretStr("https://hooks.example/in?token=a%20b")),
+    webhook_secret=st.just(SecretStr(SIGNING)),
 )
 
 
@@ -188,3 +280,45 @@ SETTINGS = st.builds(
 @given(SETTINGS)
 def test_a_child_process_is_told_the_same_settings(settings: Settings) -> None:
     assert from_environment(to_environment(settings)) == settings
+
+
+# ---- values in files
+
+
+@pytest.mark.promise("deploy.secrets")
+def test_a_value_may_stand_in_a_file_whose_last_line_break_is_no_part_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("redis://worker:pass@cache:6379/0\n")
+
+    found = from_environment({"FOREWORD_REDIS_URL_FILE": str(file)})
+
+    assert found.redis_url is not None
+    assert found.redis_url.get_secret_value() == "redis://worker:pass@cache:6379/0"
+    assert from_environment(to_environment(found)) == found
+
+
+@pytest.mark.promise("deploy.secrets")
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"REDIS_URL_FILE": "{file}", "REDIS_URL": "redis://x"}, "are both set"),
+        ({"REDIS_URL_FILE": "/does/not/exist"}, "REDIS_URL_FILE: /does/not/exist cannot be read: No such file"),
+        ({"REDIS_URL_FILE": "/dev/zero"}, "empty, or longer than"),
+        ({"REDIS_URL_FILE": "/dev/null"}, "empty, or longer than"),
+        ({"REDIS_URL_FILE": "{binary}"}, "it is no UTF-8"),
+        ({"REDIS_URI_FILE": "{file}"}, "unknown setting FOREWORD_REDIS_URI_FILE"),
+        ({"REDIS_URL_FILE": "{nonsense}"}, "FOREWORD_REDIS_URL: a URL beginning redis://"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_and_not_what_is_in_it(
+    tmp_path: Path, variables: dict[str, str], says: str
+) -> None:
+    files = {"file": b"redis://worker:tops3cret@cache", "binary": b"\xff\xfe", "nonsense": b"tops3cret"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    places = {name: tmp_path / name for name in files}
+
+    with pytest.raises(BadSettings, match=re.escape(says)) as raised:
+        from_environment({f"FOREWORD_{name}": value.format(**places) for name, value in variables.items()})
+
+    assert "tops3cret" not in str(raised.value)

@@ -2,49 +2,66 @@
 switch.
 """
 
-import logging
 import sys
 
 import click
 
 from foreword.errors import Unavailable
+from loaders.claims import EVERYTHING, THE_SWEEP
 from loaders.connection import connect, mapped
+from worker import events
 from worker.app import create_app
 from worker.builders import build_from, builders
 from worker.crew import CHECKOUT
+from worker.events import emit
+from worker.gauges import Gauges
+from worker.metrics import Sender
 from worker.relay import Relay
-from worker.screen import say
+from worker.screen import loglevel, say
 from worker.settings import Settings
+from worker.telemetry import Telemetry, at_port, metrics_port
 from worker.wiring import check_broker, redis_client, services, tools
 
-_SWITCH = "update fw_facts set value = %s where name = 'paused'"
+# Pausing never starts anything, and going on with the bulk not the rest.
+_PAUSE = "update fw_facts set value = greatest(value, %s) where name = 'paused' returning value"
+_RESUME = """
+update fw_facts set value = case when value > %s then value else 0 end where name = 'paused' returning value
+"""
+
+BULK, ALL = "bulk", "all"
+_WHAT = {BULK: THE_SWEEP, ALL: EVERYTHING}
+_SAID = {THE_SWEEP: "the bulk", EVERYTHING: "everything"}
 
 
 @click.command(short_help="Have edited projects built")
 @click.option("--inline", is_flag=True, help="Build in child processes, without Celery or a broker.")
 @click.option("--builders", "number", default=1, type=click.IntRange(1, 64), help="Child processes that build.")
-@click.option(
-    "--loglevel",
-    default="WARNING",
-    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
-    help="How much is logged; by default who leads, and what went wrong.",
-)
+@loglevel
+@metrics_port
 @click.pass_obj
-def relay(settings: Settings, *, inline: bool, number: int, loglevel: str) -> None:
+def relay(
+    settings: Settings, *, inline: bool, number: int, loglevel: str | None, metrics_port: int | None
+) -> None:
     """Watch the change log and send what was edited to the workers, until told to end.
 
     Several may run, on any machines; one leads, and another takes its place within seconds. What no worker begins
     within a second is built by a child process of the relay.
     """
-    _log_to_stderr(loglevel)
+    settings = at_port(settings, metrics_port)
+    events.begin("relay", settings, loglevel)
     with services(settings) as found:
         with tools(settings, found):
             pass  # a database that is not migrated, or a dead server, is said now
+        events.started()
         if not inline:
             _warn_of(found.broker_url)
         app = None if inline else create_app(settings, found)
-        with builders(settings, str(CHECKOUT), number) as own:
-            Relay(settings, found, app, own).run()
+        telemetry = Telemetry(settings)
+        telemetry.before_fork()
+        with builders(settings, str(CHECKOUT), number, counts=telemetry.counts, level=loglevel) as own:
+            leading = Relay(settings, found, app, own)
+            telemetry.serve(lambda: Gauges(found, lambda: leading.leads, broker=not inline))
+            leading.run()
 
 
 def _warn_of(broker_url: str) -> None:
@@ -52,42 +69,48 @@ def _warn_of(broker_url: str) -> None:
     try:
         check_broker(broker_url)
     except Unavailable as error:
-        say(f"{error}; until it answers, the relay's own children build")
+        emit("broker_does_not_answer", error=str(error))
 
 
 @click.command(short_help="Build what standard input names")
+@click.option("--counts", type=int, hidden=True, help="The descriptor of a pipe to count into.")
+@loglevel
 @click.pass_obj
-def build(settings: Settings) -> None:
+def build(settings: Settings, *, counts: int | None, loglevel: str | None) -> None:
     """Build the projects whose UUIDs come on standard input, a line each, until its end; those where there is
     something to do. What a relay starts to build without Celery.
     """
-    _log_to_stderr("WARNING")
+    events.begin("builder", settings, loglevel)
+    telemetry = Telemetry(settings, Sender(counts) if counts is not None else None)
     with services(settings) as found:
         redis_client(found.redis_url).close()
-        build_from(sys.stdin.fileno(), settings, found)
+        build_from(sys.stdin.fileno(), settings, found, telemetry)
 
 
 @click.command(short_help="Stop building for a while")
-@click.option("--sweep", is_flag=True, help="Only what nobody waits for.")
+@click.argument("what", type=click.Choice([BULK, ALL]), default=ALL)
 @click.pass_obj
-def pause(settings: Settings, *, sweep: bool) -> None:
-    """Have the relays claim nothing, within a second, until `resume`. Edits go on and wait in the change log."""
-    _switch(settings, 1 if sweep else 2)
-    click.echo("paused: the sweep" if sweep else "paused: everything; `python -m worker resume` goes on")
+def pause(settings: Settings, *, what: str) -> None:
+    """Have the relays claim nothing, within a second, until `resume`: nothing at all (briefs neither), or nothing
+    of the bulk that nobody waits for. Edits go on and wait in the change log.
+    """
+    paused = _switch(settings, _PAUSE, what)
+    click.echo(f"paused: {_SAID[paused]}; `python -m worker resume` goes on")
 
 
 @click.command(short_help="Go on building")
+@click.argument("what", type=click.Choice([BULK, ALL]), default=ALL)
 @click.pass_obj
-def resume(settings: Settings) -> None:
-    """End a `pause`."""
-    _switch(settings, 0)
+def resume(settings: Settings, *, what: str) -> int:
+    """End a `pause`: of all, or, where no more than that was paused, of the bulk."""
+    if _switch(settings, _RESUME, what):
+        say("everything is paused, not only the bulk; `python -m worker resume` goes on with all of it")
+        return 1
     click.echo("resumed")
+    return 0
 
 
-def _switch(settings: Settings, value: int) -> None:
+def _switch(settings: Settings, statement: str, what: str) -> int:
+    """How the switch stands then."""
     with services(settings) as found, connect(found.database_url) as connection, mapped("switching"):
-        connection.execute(_SWITCH, [value])
-
-
-def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+        return int(connection.execute(statement, [_WHAT[what]]).fetchall()[0][0])

@@ -1,0 +1,226 @@
+"""A look at the running system, again and again, in a thread of its own: whatever hangs, hangs here.
+
+It finds which children are ready, how much memory they take, whether PostgreSQL and Redis answer and what waits in
+them; and it starts embedded servers again that have died.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+
+import psutil
+import redis
+from celery import Celery
+
+from foreword.errors import ForewordError, Unavailable
+from loaders.claims import EDITS, SWEEP
+from loaders.connection import Connection, connect
+from loaders.glance import Glance, glance
+from worker import crew
+from worker.app import BRIEFS, NODE
+from worker.settings import Settings
+from worker.supervisor import PAUSES, Event, Kept, State, Tell
+from worker.wiring import Services, services
+
+LOOK_SECONDS = 1.0
+START_SECONDS = 0.2
+"""Between looks; while something starts, somebody waits for it."""
+
+ANSWER_SECONDS = 2.0
+STATEMENT_SECONDS = 5
+
+SERVERS = ("PostgreSQL", "Redis", "broker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the last look saw.
+
+    Attributes:
+        answers: whether each of ``SERVERS`` does; empty before the first look.
+        glance: the last one that PostgreSQL gave; None before the first.
+        queues: messages that wait, by queue; empty where the broker does not answer.
+        memory: resident bytes by pid of a child, its own children included. What they share counts several times.
+    """
+
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    glance: Glance | None = None
+    queues: Mapping[str, int] = field(default_factory=dict)
+    memory: Mapping[int, int] = field(default_factory=dict)
+
+
+class Lookout(threading.Thread):
+    """Looks until it is stopped. ``listening`` names the port where a part of that name listens when it is
+    ready.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        found: Services,
+        app: Celery,
+        kept: Sequence[Kept],
+        listening: Mapping[str, tuple[str, int]],
+        tell: Tell,
+    ) -> None:
+        super().__init__(name="lookout", daemon=True)
+        self.seen = Seen()
+        self._settings, self._found, self._app = settings, found, app
+        self._kept, self._listening, self._tell = kept, listening, tell
+        self._over = threading.Event()
+        self._connection: Connection | None = None
+        self._failures = dict.fromkeys(SERVERS, 0)
+        self._complaint = ""
+        self._mended = 0.0
+        self._attempts = 0
+
+    def stop(self) -> None:
+        """Look no more; returns when the last look is over, and what it has begun to mend."""
+        self._over.set()
+        if self.ident is not None:
+            self.join()
+
+    def run(self) -> None:
+        """Look."""
+        with ExitStack() as stack:
+            clients = {
+                name: stack.enter_context(
+                    redis.Redis.from_url(url, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS)
+                )
+                for name, url in (("Redis", self._found.redis_url), ("broker", self._found.broker_url))
+            }
+            while not self._over.is_set():
+                try:
+                    self._look(clients)
+                except Exception as error:  # noqa: BLE001 - a bug here must not end the system, nor be silent
+                    self._complain(f"looking failed: {type(error).__name__}: {error}")
+                    self._over.wait(LOOK_SECONDS)
+                begins = any(kept.state == State.STARTING for kept in self._kept)
+                self._over.wait(START_SECONDS if begins else LOOK_SECONDS)
+            if self._connection is not None:
+                self._connection.close()
+
+    def _complain(self, text: str) -> None:
+        """Once, and not every second."""
+        if text != self._complaint:
+            self._complaint = text
+            self._tell(Event(name="look_failed", text=text))
+
+    def _look(self, clients: "Mapping[str, redis.Redis]") -> None:
+        seen = self._glance()
+        queues = self._lengths(clients["broker"])
+        answers = {
+            "PostgreSQL": seen is not None,
+            "Redis": _pings(clients["Redis"]),
+            "broker": queues is not None,
+        }
+        self.seen = Seen(
+            answers=answers, glance=seen or self.seen.glance, queues=queues or {}, memory=memory(self._kept)
+        )
+        self._look_who_is_ready(answers)
+        self._note(answers)
+
+    def _glance(self) -> Glance | None:
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = connect(self._found.database_url, statement_seconds=STATEMENT_SECONDS)
+            return glance(self._connection)
+        except Unavailable:
+            if self._connection is not None:
+                self._connection.close()
+            return None
+
+    def _lengths(self, client: "redis.Redis") -> dict[str, int] | None:
+        names = (EDITS, BRIEFS, SWEEP)
+        try:
+            with client.pipeline(transaction=False) as pipe:
+                for name in names:
+                    pipe.llen(name)
+                return dict(zip(names, pipe.execute(), strict=True))
+        except (redis.RedisError, OSError):
+            return None
+
+    def _look_who_is_ready(self, answers: Mapping[str, bool]) -> None:
+        """Workers when they answer, what listens when it is listening, and others when they have not ended."""
+        starting = [kept for kept in self._kept if kept.state == State.STARTING and kept.pid is not None]
+        working = [kept for kept in starting if kept.part.arguments[0] == "work"]
+        replies: set[str] = set()
+        if working and answers["broker"]:
+            with suppress(ForewordError):
+                replies = crew.answering(self._app, START_SECONDS)
+        for kept in starting:
+            pid = kept.pid or 0
+            if kept in working:
+                is_ready = any(name.startswith(f"{NODE}-{pid}@") for name in replies)
+            elif kept.part.name in self._listening:
+                is_ready = _listens(self._listening[kept.part.name])
+            else:
+                is_ready = time.monotonic() - kept.begun > PAUSES[0]
+            if is_ready:
+                kept.ready_pid = pid
+
+    def _note(self, answers: Mapping[str, bool]) -> None:
+        """Say what does not answer, and what does again; start what is ours to start."""
+        for name, does in answers.items():
+            before = self._failures[name]
+            self._failures[name] = 0 if does else before + 1
+            if does and before > 1:
+                self._tell(Event(name="server_answers", text=f"{name} answers again", facts={"server": name}))
+            elif self._failures[name] == 2:  # once is a hiccup
+                self._tell(Event(name="server_silent", text=f"{name} does not answer", facts={"server": name}))
+        ours = {
+            "PostgreSQL": self._settings.database_url is None,
+            "Redis": self._settings.redis_url is None,
+        }
+        if any(ours[name] and self._failures[name] > 1 for name in ours):
+            self._mend()
+        else:
+            self._attempts = 0
+
+    def _mend(self) -> None:
+        """Start embedded servers that do not run. They belong to all who use them: whoever enters starts what is
+        missing, and whoever leaves before others leaves them running.
+        """
+        rest = PAUSES[min(self._attempts, len(PAUSES)) - 1] if self._attempts else 0.0
+        if time.monotonic() - self._mended < rest or self._over.is_set():
+            return
+        self._attempts += 1
+        try:
+            with services(self._settings):
+                pass
+        except ForewordError as error:
+            text = f"an embedded server cannot be started: {error}"
+            self._tell(Event(name="server_not_started", text=text))
+        self._mended = time.monotonic()
+
+
+def memory(kept: Sequence[Kept]) -> dict[int, int]:
+    """Resident bytes by pid, of each child and what descends from it."""
+    parents, sizes = {}, {}
+    for process in psutil.process_iter(["ppid", "memory_info"]):
+        parents[process.pid] = process.info["ppid"]
+        sizes[process.pid] = process.info["memory_info"].rss if process.info["memory_info"] else 0
+    totals = {pid: 0 for each in kept if (pid := each.pid) is not None}
+    for pid, size in sizes.items():
+        above: int | None = pid
+        while above and above not in totals:
+            above = parents.get(above)
+        if above:
+            totals[above] += size
+    return totals
+
+
+def _pings(client: "redis.Redis") -> bool:
+    try:
+        return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    with suppress(OSError), closing(socket.create_connection(address, timeout=ANSWER_SECONDS)):
+        return True
+    return False
