@@ -143,15 +143,20 @@ def test_nobody_there_is_said_with_what_to_do(quiet: System, tell: Tell) -> None
 @contextmanager
 def unmanned(system: System, led_for: int = -1) -> Iterator[None]:
     """As if the processes of the module were not there, and nobody led; or somebody who does nothing did."""
-    system.connection.execute(
-        "insert into fw_leader values (true, 'nobody', now() + %(led)s * interval '1 s')"
-        " on conflict (one) do update set relay = excluded.relay, until = excluded.until",
-        {"led": led_for},
-    )
     with psycopg.connect(system.services.database_url) as holding:
-        holding.execute("select from fw_leader for update")  # so that nobody leads again
-        led = "select until < now() + interval '2 s' from fw_leader where relay = 'nobody'"
-        assert holding.execute(led).fetchall() == [(led_for < 2,)]
+
+        def held() -> bool:
+            """Whether nobody leads, and nobody can change that: a relay may have come in between."""
+            holding.rollback()
+            system.connection.execute(
+                "insert into fw_leader values (true, 'nobody', now() + %(led)s * interval '1 s')"
+                " on conflict (one) do update set relay = excluded.relay, until = excluded.until",
+                {"led": led_for},
+            )
+            leads = "select until < now() + interval '2 s' from fw_leader where relay = 'nobody' for update"
+            return holding.execute(leads).fetchall() == [(led_for < 2,)]
+
+        assert eventually(held)
         assert eventually(lambda: is_waited(system.connection))  # the relay: it claims nothing now
         system.redis.delete("fw:alive")
         yield
