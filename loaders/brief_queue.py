@@ -150,7 +150,7 @@ class Reaped:
     """What was given up: (user, date) of dead letters; how many briefs were missed, as their date is over."""
 
     failed: tuple[tuple[str, date], ...]
-    missed: int
+    missed: int = 0
 
 
 def claim(connection: Connection, window: int) -> list[Claimed]:
@@ -164,11 +164,22 @@ def claim(connection: Connection, window: int) -> list[Claimed]:
     return [Claimed(user, date.fromisoformat(day), sends) for user, day, sends in rows]
 
 
-def reap(connection: Connection) -> Reaped:
-    """Give up what dies again and again, and what nobody generated while its date lasted; at most 1000 of each."""
+def release(connection: Connection) -> tuple[tuple[str, date], ...]:
+    """Let go of what a session that is gone had, and give up what dies again and again: (user, date) of at most
+    1000. Cheap, to be done each second.
+    """
     with mapped("giving up briefs"):
         connection.execute(_RELEASE)  # not prepared: a percent sign would be doubled
         failed = connection.execute(_REAP, prepare=True).fetchall()
+    return tuple((user, date.fromisoformat(day)) for user, day in failed)
+
+
+def reap(connection: Connection) -> Reaped:
+    """``release``, and give up what nobody generated while its date lasted, at most 1000. Looks at all that waits:
+    27 to 52 ms at 100,000.
+    """
+    failed = release(connection)
+    with mapped("giving up briefs"):
         dates = connection.execute(_DATES, prepare=True).fetchall()
         over = [
             (zone, day)
@@ -180,4 +191,4 @@ def reap(connection: Connection) -> Reaped:
             zones, days = (list(column) for column in zip(*over, strict=True))
             missed = connection.execute(_MISS_ALL, {"zones": zones, "dates": days}).rowcount
         connection.execute(_WAKE, prepare=True)
-    return Reaped(failed=tuple((user, date.fromisoformat(day)) for user, day in failed), missed=missed)
+    return Reaped(failed=failed, missed=missed)

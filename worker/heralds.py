@@ -14,6 +14,7 @@ from datetime import date
 from foreword.errors import ForewordError
 from loaders import brief_queue, shelf
 from loaders.beats import since_tick
+from loaders.brief_queue import Reaped
 from loaders.claims import EVERYTHING, Term
 from loaders.connection import Connection, connect
 from tasks.announce import AT_ONCE, announce
@@ -28,7 +29,11 @@ WINDOW = 32
 """Messages under way and not begun: enough that workers never wait, so few that the broker holds little."""
 
 IDLE_SECONDS, BUSY_SECONDS = 0.25, 0.02
-CHORES_SECONDS = 1.0
+CHORES_SECONDS, REAP_SECONDS, PRUNE_SECONDS = 1.0, 30.0, 3600.0
+
+KEPT_DAYS = 90
+"""Of dates without a brief, announcements that were sent, calls of models. Briefs that can be read are kept."""
+
 RECONNECT_SECONDS = 1.0
 
 WITHOUT_BEAT_SECONDS = 15.0
@@ -70,6 +75,7 @@ class Dispatcher(Led):
 
     def __init__(self, services: Services, over: threading.Event, send: Send) -> None:
         super().__init__("dispatcher", over)
+        self._done: dict[str, float] = {}
         self._services = services
         self._send = send
 
@@ -88,11 +94,23 @@ class Dispatcher(Led):
     def _chores(self, connection: Connection) -> None:
         if since_tick(connection) >= WITHOUT_BEAT_SECONDS:
             schedule(connection)
-        given_up = brief_queue.reap(connection)
+        thorough = self._is_time("reap", REAP_SECONDS)
+        given_up = brief_queue.reap(connection) if thorough else Reaped(failed=brief_queue.release(connection))
         for user, day in given_up.failed:
             emit("brief_failed", user=user, date=day)
         if given_up.missed:
             emit("briefs_missed", number=given_up.missed)
+        if self._is_time("prune", PRUNE_SECONDS):
+            while any(shelf.prune(connection, KEPT_DAYS).values()) and self._leads and not self._over.is_set():
+                pass
+
+    def _is_time(self, chore: str, seconds: float) -> bool:
+        """Whether a chore was not done for so long; from now on it was."""
+        now = time.monotonic()
+        if now - self._done.get(chore, -seconds) < seconds:
+            return False
+        self._done[chore] = now
+        return True
 
     def _round(self, connection: Connection) -> int:
         claimed = brief_queue.claim(connection, WINDOW)
