@@ -191,7 +191,7 @@ def _check_copies(world: World, rows: Mapping[Key, list[Row]]) -> None:
     """Redis has what PostgreSQL has."""
     with world.cache() as client:
         reader = Reader(client, asks=False)
-        for user, day in world.ready.keys() & rows.keys():
+        for user, day in sorted(world.ready.keys() & rows.keys()):
             row = rows[user, day][0]
             if row.state != READY:
                 continue
@@ -202,14 +202,15 @@ def _check_copies(world: World, rows: Mapping[Key, list[Row]]) -> None:
 
 def _check_numbers(world: World, rows: Mapping[Key, list[Row]]) -> None:
     """A sample says what is so."""
-    ready = sorted(key for key, found in rows.items() if key in world.ready and found[0].state == READY)
+    wanted = world.ready
+    ready = sorted(key for key, found in rows.items() if key in wanted and found[0].state == READY)
     chosen = Random(f"{world.options.seed}/sample").sample(ready, min(len(ready), world.options.sample))
     with _tools(world) as tools, world.plain() as connection:
         for user, day in chosen:
             ((document, made),) = connection.execute(
                 "select document, generated_at from fw_briefs where user_id = %s and local_date = %s", [user, day]
             ).fetchall()
-            person = world.ready[user, day]
+            person = wanted[user, day]
             fresh = write_brief(
                 user, person.day, tools, kind=document["kind"], zone=person.zone, now=made - timedelta(seconds=1)
             )
