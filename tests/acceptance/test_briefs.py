@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from acceptance.system import AS_OF, System
+from acceptance.system import AS_OF, System, Tell
 from model_server import Script, fails, model_server, streams
 from processes import CHECKOUT, Ended, Running, eventually
 from strategies import uid
@@ -22,11 +21,7 @@ from foreword.reader import Reader
 from loaders import brief_queue, briefs
 from loaders.subscriptions import save
 from loaders.wanted import wanted
-from worker import cli
 from worker.servers import Addresses
-from worker.settings import PREFIX
-
-Tell = Callable[..., Ended]
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
 IDRIS, ASTA = "a7af32f0-f494-5c31-afaa-1331553955cc", "d3e203a5-d5ea-50e8-811a-37dc1dbcb303"
@@ -49,31 +44,6 @@ def nothing_yet(sample: System) -> None:
     sample.redis.flushall()
     for table in ("announcements", "briefs", "subscriptions", "model_calls"):
         sample.connection.execute(f"delete from fw_{table}".encode())
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sample: System) -> Iterator[Tell]:
-    """Run a command in this process, in the environment of the system."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for name in os.environ:
-        if name.startswith(PREFIX):
-            monkeypatch.delenv(name)
-    for name, value in sample.commands.environment.items():
-        if name.startswith(PREFIX):
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HOME", str(sample.commands.home))
-
-    def run(*arguments: str, **variables: str) -> Ended:
-        with monkeypatch.context() as more:
-            for name, value in variables.items():
-                more.setenv(name, value)
-            capsys.readouterr()
-            code = cli.main(arguments)
-            return Ended(code, *capsys.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def of_json(told: Ended) -> Any:
