@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from foreword.brief import YEAR
 from foreword.text import clean, cut
 
 Item = Mapping[str, Any]
@@ -130,10 +131,6 @@ def _late(item: Item, _: Calendar) -> str:
     if days and days > YEAR and due is not None:
         return f"late since {due:%b} {due.year}"
     return f"{counted(days, 'day', 'days')} late" if days else ""
-
-
-YEAR = 365
-"""Days to which lateness is counted: beyond it nobody minds the day."""
 
 
 def _start(item: Item, calendar: Calendar) -> str:

@@ -54,8 +54,8 @@ class Brief:
 
 def make_brief(user: str, day: date, tools: Tools, held: list[Begun] | None = None) -> int | None:
     """Make a brief whose turn has come; its revision. None where there is nothing to do: the message came twice,
-    another has it, or it was taken back. ``held`` keeps what was begun, for whoever tries again at once because a
-    connection was lost: the lease is his still.
+    another has it, or it was taken back. ``held`` gets what was begun where the connection was lost, and nothing
+    could be put on record: whoever tries again at once has the lease still.
 
     Raises:
         BuildError, SchemaError, Unavailable: it is on record, and is tried again.
@@ -63,9 +63,12 @@ def make_brief(user: str, day: date, tools: Tools, held: list[Begun] | None = No
     begun = held[-1] if held else briefs.begin(tools.connection, user, day)
     if begun is None:
         return None
-    if held is not None:
-        held.append(begun)
-    return finish_brief(begun, tools)
+    try:
+        return finish_brief(begun, tools)
+    except Exception:
+        if held is not None and tools.connection.closed:
+            held.append(begun)
+        raise
 
 
 def finish_brief(begun: Begun, tools: Tools) -> int | None:

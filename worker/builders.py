@@ -17,6 +17,7 @@ from functools import partial
 
 from foreword.errors import BadInput, ForewordError
 from foreword.handles import uuid_of
+from loaders.briefs import Begun
 from tasks.audit import Outcome, audit_project
 from tasks.brief import make_brief
 from tasks.project import rebuild_project
@@ -144,7 +145,7 @@ def build_from(pipe: int, settings: Settings, services: Services, telemetry: Tel
                 elif day == AUDIT:
                     process.run(partial(_compare, name, process), "audit", name)
                 elif isinstance(day, date):
-                    process.run(partial(_make, name, day, process), BRIEF, f"{name} {day}")
+                    process.run(partial(_make, name, day, process, []), BRIEF, f"{name} {day}")
             signal.alarm(0)
     finally:
         process.close()
@@ -155,8 +156,8 @@ def _build(project: str, process: Process, last: bool) -> object:  # noqa: FBT00
     return rebuild_project(project, process.tools(), if_due=True, last_try=last)
 
 
-def _make(user: str, day: date, process: Process, _: bool) -> object:  # noqa: FBT001 - it is a Job
-    return make_brief(user, day, process.tools())
+def _make(user: str, day: date, process: Process, held: list[Begun], _: bool) -> object:  # noqa: FBT001 - it is a Job
+    return make_brief(user, day, process.tools(), held)
 
 
 def _compare(project: str, process: Process, _: bool) -> None:  # noqa: FBT001 - it is a Job

@@ -465,6 +465,46 @@ def test_a_database_that_goes_away_costs_no_attempt(tools: Tools, application: C
     assert stored(application, today).state == "generating"  # until its lease ends
 
 
+@pytest.mark.promise("brief.lease")
+def test_whoever_lost_the_connection_and_tries_again_at_once_has_the_lease_still(
+    opened: Open, application: Connection, today: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened(), opened()
+    schedule(application, today)
+    brief_queue.claim(application, 32)
+    lost = first.connection.info.backend_pid
+    meanwhile(monkeypatch, LIBRARY, lambda: application.execute("select pg_terminate_backend(%s)", [lost]))
+    held: list[Begun] = []
+
+    with pytest.raises(Unavailable):
+        make_brief(IDRIS, today, first, held)
+    revision = make_brief(IDRIS, today, second, held)
+
+    assert first.connection.closed
+    assert (revision, stored(application, today).state, stored(application, today).attempts) == (1, "ready", 1)
+
+
+@pytest.mark.promise("brief.lease")
+def test_whoever_gave_it_back_holds_nothing(
+    tools: Tools, application: Connection, today: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule(application, today)
+    brief_queue.claim(application, 32)
+
+    def away() -> None:
+        raise Unavailable("a server is away")
+
+    meanwhile(monkeypatch, LIBRARY, away)
+    held: list[Begun] = []
+
+    with pytest.raises(Unavailable):
+        make_brief(IDRIS, today, tools, held)
+
+    assert held == []
+    assert make_brief(IDRIS, today, tools, held) is None  # not before its back-off is over
+    assert stored(application, today).state == "pending"
+
+
 @pytest.mark.usefixtures("alters")
 @pytest.mark.promise("brief.one-line")
 def test_a_date_that_is_none_costs_one_line(tools: Tools, application: Connection) -> None:
