@@ -1,6 +1,6 @@
 # Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check chaos storm model bench recall format lock image-check clean
+.PHONY: help setup demo test check chaos storm load model bench capacity recall format lock image-check clean
 
 PYTHON ?= python3
 # A file at a time on each core: most of the suite waits for processes.
@@ -42,11 +42,17 @@ chaos: $(READY)  ## Torture the real thing with random faults (ARGS="--seed 1 --
 storm: $(READY)  ## Have everybody's brief due at once while processes die (ARGS="--subscriptions 20000 --seconds 180")
 	@$(BIN)/python tests/storm/run.py $(ARGS)
 
+load: $(READY)  ## Run an account like production's against the real system (ARGS="--seconds 1800 --projects 3000")
+	@$(BIN)/python -m benchmarks.load $(ARGS)
+
 model: $(READY)  ## Search the protocol's model, kill its mutants, print the shortest traces
 	@$(BIN)/python tests/protocol.py $(ARGS)
 
 bench: $(READY)  ## Print ratios, side by side in one run
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+capacity: $(READY)  ## Say what an account needs (ARGS="--projects 50000 --edits 20", or "--measure --save FILE")
+	@$(BIN)/python -m benchmarks.capacity $(ARGS)
 
 recall: $(READY)  ## Measure what a bundle is worth (ARGS="--data DIR --plot recall.svg")
 	@$(BIN)/python -m benchmarks.recall $(ARGS)

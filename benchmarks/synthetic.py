@@ -48,21 +48,35 @@ def create_project(connection: Connection, entities: int, seed: int = 1) -> str:
     """Insert a project of about ``entities`` entities and 1.3 times as many edges; its id."""
     chance = random.Random(seed * 1_000_003 + entities)
     project = new_id(chance)
-    ids: list[tuple[str, str]] = []
     with connection.transaction():
-        connection.execute(
-            "insert into onto_projects (id, name, state_key, type_key, description, next_step_short, start_at)"
-            " values (%s, %s, 'active', 'project.software', %s, 'Ship it', '2025-01-01Z')",
-            [project, f"Synthetic project of {entities}", words(chance, 30)],
-        )
-        for kind in KINDS.entities:
-            amount = max(round(entities * SHARE[kind.name]), 1)
-            born = [new_id(chance) for _ in range(amount)]
-            ids += [(kind.name, each) for each in born]
-            copy_rows(connection, kind, (_row(kind, each, project, chance) for each in born))
-        copy_edges(connection, project, _random_edges(project, ids, chance), chance)
+        fill_project(connection, project, f"Synthetic project of {entities}", entities, chance)
     connection.execute("analyze")
     return project
+
+
+def fill_project(
+    connection: Connection,
+    project: str,
+    name: str,
+    entities: int,
+    chance: random.Random,
+    owner: str | None = None,
+) -> list[tuple[str, str]]:
+    """Insert a project, its entities and edges; the entities' kinds and ids."""
+    ids: list[tuple[str, str]] = []
+    connection.execute(
+        "insert into onto_projects"
+        " (id, name, state_key, type_key, description, next_step_short, start_at, created_by)"
+        " values (%s, %s, 'active', 'project.software', %s, 'Ship it', '2025-01-01Z', %s)",
+        [project, name, words(chance, 30), owner],
+    )
+    for kind in KINDS.entities:
+        amount = max(round(entities * SHARE[kind.name]), 1)
+        born = [new_id(chance) for _ in range(amount)]
+        ids += [(kind.name, each) for each in born]
+        copy_rows(connection, kind, (_row(kind, each, project, chance) for each in born))
+    copy_edges(connection, project, _random_edges(project, ids, chance), chance)
+    return ids
 
 
 def new_id(chance: random.Random) -> str:

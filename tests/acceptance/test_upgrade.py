@@ -1,11 +1,10 @@
-"""Deploying while it runs: processes restarted one after the other, and a version that raises the layout beside
-one that does not.
-"""
+"""Deploying while it runs: a version that raises the layout beside one that does not."""
 
 import json
 import signal
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,12 +18,15 @@ from strategies import uid
 
 import foreword
 from foreword import TRUSTED, Reader
+from foreword.stamp import SCHEMA
 from worker.servers import Addresses
 
 NEXT = {"PYTHONPATH": f"{Path(__file__).parent / 'next_version'}:{CHECKOUT}"}
 """The environment of a process of the next version."""
 
 PROJECTS = [uid(f"pier {n}") for n in range(4)]
+
+EDITOR = Path(__file__).parent / "next_version" / "editor.py"
 
 BOUND = 30.0
 """Seconds from an edit to a bundle that holds it, whatever is restarted meanwhile: docs/operations.md."""
@@ -49,58 +51,6 @@ def edited(system: System, project: str, title: str) -> str:
         return foreword.token(connection)
 
 
-class Editor(threading.Thread):
-    """Edits project after project, and waits each time until a reader has the edit."""
-
-    def __init__(self, system: System) -> None:
-        super().__init__()
-        self.over = threading.Event()
-        self.waits: list[float] = []
-        self.late: list[str] = []
-        self._system = system
-
-    def run(self) -> None:
-        reader = Reader(self._system.redis)
-        number = 0
-        while not self.over.is_set():
-            number += 1
-            project = PROJECTS[number % len(PROJECTS)]
-            token = edited(self._system, project, f"edit {number}")
-            begun = time.monotonic()
-            found = reader.project(project, actor=TRUSTED, at_least=token, wait=BOUND)
-            self.waits.append(time.monotonic() - begun)
-            if found.status != "fresh":
-                self.late.append(f"edit {number}: {found.status}")
-
-
-@contextmanager
-def editing(system: System) -> Iterator[Editor]:
-    editor = Editor(system)
-    editor.start()
-    try:
-        yield editor
-    finally:
-        editor.over.set()
-        editor.join(2 * BOUND)
-
-
-@pytest.mark.promise("upgrade.rolling")
-def test_each_process_restarted_in_turn_loses_no_edit(fresh: System) -> None:
-    with ExitStack() as first, ExitStack() as second:
-        old = [first.enter_context(fresh.commands.start(*command)) for command in (["work"], ["relay"], ["relay"])]
-        assert eventually(lambda: Reader(fresh.redis).project(PROJECTS[0], actor=TRUSTED).status == "fresh")
-        with editing(fresh) as editor:
-            for number, process in enumerate(old):
-                command = ["work"] if number == 0 else ["relay"]
-                second.enter_context(fresh.commands.start(*command))
-                seen = len(editor.waits)
-                assert process.tell(signal.SIGTERM).code in {0, 143}, process.err
-                assert eventually(lambda seen=seen: len(editor.waits) > seen + 2)  # type: ignore[misc]
-
-    assert editor.late == []
-    assert len(editor.waits) > len(old)
-
-
 def shown(system: System, project: str, version: dict[str, str]) -> dict[str, Any]:
     """The bundle as the reader of a version has it, in a process of its own."""
     done = system.commands.run("show", project, "--json", **version)
@@ -112,26 +62,76 @@ def titles(bundle: dict[str, Any]) -> set[str]:
     return {task["title"] for task in bundle.get("slices", {}).get("tasks", [])}
 
 
+class Chat(threading.Thread):
+    """A chat of the old version, which reads project after project all the time; what it found."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__()
+        self.over = threading.Event()
+        self.found: list[str] = []
+        self._reader = Reader(system.redis, asks=False)
+
+    def run(self) -> None:
+        while not self.over.wait(0.01):
+            for project in PROJECTS[:2]:
+                context = self._reader.project(project, actor=TRUSTED)
+                self.found.append(context.status if context.text else "nothing")
+
+
+@contextmanager
+def chatting(system: System) -> Iterator[Chat]:
+    chat = Chat(system)
+    chat.start()
+    try:
+        yield chat
+    finally:
+        chat.over.set()
+        chat.join()
+
+
+@contextmanager
+def editing(system: System) -> Iterator[dict[str, Any]]:
+    """Edits other projects for the length of a block, beside readers of the next version; then what they saw."""
+    urls = system.services.database_url, system.services.redis_url
+    found: dict[str, Any] = {}
+    with subprocess.Popen(
+        [sys.executable, EDITOR, str(BOUND), *urls, *PROJECTS[2:]],
+        env={**system.commands.environment, **NEXT},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield found
+        finally:
+            said, _ = process.communicate("over\n", timeout=2 * BOUND)
+        found |= json.loads(said)
+
+
 @pytest.mark.promise("upgrade.layout")
+@pytest.mark.promise("upgrade.rolling")
 def test_a_version_that_raises_the_layout_takes_over_beside_the_one_before(fresh: System) -> None:
     commands, project = fresh.commands, PROJECTS[0]
     old_reader = Reader(fresh.redis, asks=False)
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as people:  # who go before anything ends
         worker, relay = (stack.enter_context(commands.start(name)) for name in ("work", "relay"))
         first = edited(fresh, project, "of the old version")
         assert old_reader.project(project, actor=TRUSTED, at_least=first, wait=BOUND).status == "fresh"
+        assert eventually(lambda: old_reader.project(PROJECTS[1], actor=TRUSTED).status == "fresh")
 
         # New readers come first, and show what the old builders build.
         assert shown(fresh, project, NEXT)["status"] == "fresh"
         assert titles(shown(fresh, project, NEXT)) == {"of the old version"}
+        edits = people.enter_context(editing(fresh))
+        chat = people.enter_context(chatting(fresh))
 
         # Then relays and workers, side by side with the old worker.
         new_relay = stack.enter_context(commands.start("relay", **NEXT))
         stack.enter_context(commands.start("work", **NEXT))
         assert relay.tell(signal.SIGTERM).code == 143, relay.err
         assert new_relay.says("relay_leads"), new_relay.err
-        layouts = "select count(*) from fw_projects where layout <> 3"
-        assert eventually(lambda: fresh.connection.execute(layouts).fetchall() == [(0,)])
+        layouts = "select count(*) from fw_projects where layout <= %s and project_id = any(%s)"
+        assert eventually(lambda: fresh.connection.execute(layouts, [SCHEMA, PROJECTS[:2]]).fetchall() == [(0,)])
 
         # Who reads the old layout only is told that it is old; who reads both has the new one, edits included.
         assert old_reader.project(project, actor=TRUSTED).status == "stale"
@@ -141,3 +141,6 @@ def test_a_version_that_raises_the_layout_takes_over_beside_the_one_before(fresh
         assert worker.tell(signal.SIGTERM).code in {0, 143}
         ended: list[Running] = [worker, relay]
     assert all(process.process.poll() is not None for process in ended)
+    assert edits["late"] == []
+    assert len(edits["waits"]) > 10
+    assert set(chat.found) == {"fresh", "stale"}

@@ -1,0 +1,209 @@
+"""The judgements of a load: what grows, what bound, and that whatever should not have been is said."""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.load.account import LARGEST, SMALLEST, Account, size, skewed
+from benchmarks.load.judge import MIB, Step, bound, growth, slope
+from benchmarks.load.people import Followed, Seen
+from benchmarks.load.report import outcome
+from benchmarks.load.run import Options, Record
+from benchmarks.load.watch import Process, Sample
+
+SECONDS, SAMPLES = 1800.0, 180
+
+
+def series(of: Callable[[float], float]) -> list[tuple[float, float]]:
+    """Of a run; the function's argument goes from 0 to 1."""
+    return [(SECONDS * n / SAMPLES, of(n / SAMPLES)) for n in range(SAMPLES)]
+
+
+def noisy(of: Callable[[float], float]) -> list[tuple[float, float]]:
+    dice = random.Random(1)
+    return [(at, value + dice.gauss(0, MIB)) for at, value in series(of)]
+
+
+HELD: dict[str, Callable[[float], float]] = {
+    "level": lambda _: 80 * MIB,
+    "warms up in the first half": lambda at: 80 * MIB + min(at, 0.4) * 500 * MIB,
+    "a sawtooth": lambda at: 80 * MIB + (at * 24 % 1) * 20 * MIB,
+    "rises by less than a tenth": lambda at: 400 * MIB + at * 60 * MIB,
+    "a spike": lambda at: (900 if 0.8 < at < 0.82 else 80) * MIB,
+    "falls": lambda at: (200 - 100 * at) * MIB,
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_stays_within_bounds_does_not_grow(name: str) -> None:
+    assert growth("memory", name, noisy(HELD[name])) is None
+
+
+@pytest.mark.parametrize("leak", [20, 40, 200])
+def test_what_goes_on_rising_grows(leak: int) -> None:
+    found = growth("memory", "a process", noisy(lambda at: 80 * MIB + at * leak * MIB))
+
+    assert found is not None
+    assert found.end - found.begin == pytest.approx(leak * MIB / 2, rel=0.1)
+
+
+def test_a_leak_of_a_connection_every_few_minutes_is_found() -> None:
+    assert growth("connections", "postgresql", series(lambda at: 10 + at * 12 // 1)) is not None
+    assert growth("connections", "postgresql", series(lambda at: 10 + (at > 0.7) * 3)) is None
+
+
+def test_who_lived_too_shortly_is_not_judged() -> None:
+    assert growth("memory", "a child", [(n, n * 100 * MIB) for n in range(100)]) is None
+
+
+def test_a_slope_is_that_of_the_line() -> None:
+    assert slope([(n, 3.0 * n + 1) for n in range(20)]) == pytest.approx(3.0)
+    assert slope([]) == 0.0
+
+
+# ---- what bound
+
+
+def step(**changes: Any) -> Step:
+    """One that holds."""
+    whole: dict[str, Any] = {
+        "asked": 100.0,
+        "done": 100.0,
+        "p50": 0.1,
+        "p99": 0.5,
+        "behind": 10,
+        "cores": {"edits": 0.5, "relay": 0.3},
+        "others": 0.0,
+        "of": 2,
+        "busiest": ("edits (process 7)", 0.4),
+    }
+    return Step(**(whole | changes))
+
+
+def test_a_step_holds_where_everything_was_done_and_little_is_behind() -> None:
+    assert step().holds
+    assert not step(done=80.0).holds
+    assert not step(behind=250).holds
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cores": {"edits": 1.2, "postgresql": 0.7}}, "the machine's processors: 1.90 of 2 cores were busy"),
+        (
+            {"others": 1.1},
+            "the machine's processors: 1.90 of 2 cores were busy, of them what is none of ours 1.10",
+        ),
+        ({"busiest": ("relay (process 9, main)", 0.93)}, "one process, relay (process 9, main): 0.93 of its core"),
+        ({}, "waiting: 0.80 of 2 cores were busy"),
+    ],
+)
+def test_what_bound_is_named(changes: dict[str, Any], says: str) -> None:
+    assert bound(step(**changes)).startswith(says)
+
+
+# ---- the account
+
+
+def test_sizes_are_mixed_and_within_bounds() -> None:
+    dice = random.Random(1)
+    sizes = sorted(size(dice) for _ in range(5000))
+
+    assert SMALLEST <= sizes[0] < 10
+    assert 30 < sizes[2500] < 50
+    assert 500 < sizes[-10] <= LARGEST
+
+
+def test_the_hottest_project_gets_a_large_part_of_the_edits() -> None:
+    weights = skewed(3000)
+
+    assert weights[0] / weights[-1] == pytest.approx(0.17, abs=0.03)
+
+
+def test_a_seed_gives_the_same_account() -> None:
+    assert Account.of(1, 50, 20) == Account.of(1, 50, 20)
+    assert Account.of(1, 50, 20) != Account.of(2, 50, 20)
+
+
+# ---- what should not have been
+
+
+def process(unique: float, files: float = 20) -> Process:
+    return Process(pid=7, main=True, unique=int(unique), share=int(unique), files=int(files), cpu=1.0)
+
+
+def samples(
+    memory: Sequence[tuple[float, float]], sessions: Callable[[float], float] = lambda _: 9
+) -> list[Sample]:
+    return [
+        Sample(
+            at=at,
+            machine=at,
+            processes={"relay": (process(unique),)},
+            waits={"lag": 0.0},
+            connections={"postgresql": int(sessions(at / SECONDS)), "redis": 40},
+            stored=MIB,
+        )
+        for at, unique in memory
+    ]
+
+
+LEVEL = series(HELD["level"])
+
+
+def record(**changes: Any) -> Record:
+    """A run in which everything held."""
+    options = Options(home=Path("/nowhere"), seed=1, seconds=SECONDS, projects=10, users=2, edits=1, reads=1)
+    edits = [Followed("p", f"t{n}", float(n), 0.1) for n in range(100)]
+    whole: dict[str, Any] = {
+        "options": options,
+        "began": 0.0,
+        "ended": SECONDS,
+        "seen": Seen(edits=edits, took=[0.01] * 100),
+        "samples": samples(LEVEL),
+        "restarts": {"relay": 2.0},
+        "due": 2,
+        "told": 2,
+        "late": [0.1, 0.2],
+        "drained": 1.0,
+        "audit": {"same": 10, "different": 0, "missing": 0, "skipped": 0},
+        "live": 10,
+    }
+    return Record(**(whole | changes))
+
+
+def test_a_run_in_which_everything_held_has_nothing_wrong() -> None:
+    assert outcome(record()).wrong == []
+
+
+def lost() -> Seen:
+    return Seen(edits=[Followed("p", "t", 1.0, 0.1), Followed("q", "u", 2.0)], took=[0.01] * 2)
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "1 edits never became readable": {"seen": lost()},
+    "an edit took 31.0 s": {"seen": Seen(edits=[Followed("p", "t", 1.0, 31.0)], took=[0.01])},
+    "nothing was edited": {"seen": Seen()},
+    "things still waited": {"drained": None},
+    "1 briefs were told of 2": {"told": 1},
+    "a brief was told 500 s after": {"late": [500.0, 0.1]},
+    "chat 1: NotAMember": {
+        "seen": Seen(edits=record().seen.edits, took=[0.1] * 100, failures=["chat 1: NotAMember"])
+    },
+    "not planned: the relay": {"died": ["the relay was ended by SIGKILL"]},
+    "the audit found 1 bundles different": {"audit": {"same": 9, "different": 1, "missing": 0}},
+    "the audit found 0 bundles different, 2 missing": {"audit": {"same": 9, "different": 0, "missing": 2}},
+    "only 3 of 10 bundles": {"audit": {"same": 3, "different": 0, "missing": 0}},
+    "memory of relay": {"samples": samples(series(lambda at: (80 + 60 * at) * MIB))},
+    "connections of postgresql": {"samples": samples(LEVEL, lambda at: 9 + 20 * at)},
+}
+
+
+@pytest.mark.parametrize("says", WRONG)
+def test_whatever_should_not_have_been_is_said(says: str) -> None:
+    (found,) = outcome(record(**WRONG[says])).wrong
+
+    assert found.startswith(says)
