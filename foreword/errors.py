@@ -65,7 +65,7 @@ class BuildError(ForewordError):
 
 
 class SchemaError(ForewordError):
-    """The database lacks a table or column that the loader needs."""
+    """The database lacks a table, a column or a right that we need."""
 
 
 class Unavailable(ForewordError):

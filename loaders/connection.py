@@ -84,7 +84,8 @@ def mapped(what: str) -> Iterator[None]:
 
     Raises:
         Unavailable: the connection was lost, or the server has no room left.
-        SchemaError: a table or column is missing, or was altered since a statement was prepared for it.
+        SchemaError: a table or column is missing, or was altered since a statement was prepared for it; or our
+            role may not what it has to.
         BuildError: any other refusal of the database.
     """
     try:
@@ -97,6 +98,9 @@ def mapped(what: str) -> Iterator[None]:
         raise SchemaError(f"{what}: {_first_line(error)}; run `python -m worker migrate`") from error
     except errors.FeatureNotSupported as error:  # "cached plan must not change result type"
         raise SchemaError(f"{what}: a table was altered meanwhile: {_first_line(error)}; try again") from error
+    except errors.InsufficientPrivilege as error:  # of the role and no project's fault: nothing is parked for it
+        rights = "run deploy/postgres/roles.sql after every migration; of policies docs/threats.md tells"
+        raise SchemaError(f"{what}: {_first_line(error)}; {rights}") from error
     except errors.QueryCanceled as error:  # the server is well, what was asked of it is too much
         raise BuildError(f"{what}: {_first_line(error)}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

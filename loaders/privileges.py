@@ -3,19 +3,25 @@
 from loaders.connection import Connection, mapped
 from loaders.watch import TABLES
 
-READ, WRITE = ("SELECT",), ("SELECT", "INSERT", "UPDATE", "DELETE")
+# What is done with each: the application's tables are read, ours are written, but for the history of migrations.
+# No function of ours is called by this role: triggers run theirs as their owner, fw_token() is the application's.
+_LACKING = r"""
+with needed (thing, kind, rights, ours) as (
+  select oid, relkind, array['SELECT'], false
+  from unnest(%(read)s::text[]) name join pg_class on oid = to_regclass(name)
+  union all
+  select oid, relkind, case when relkind = 'S' then array['USAGE'] when relname = 'fw_alembic_version'
+    then array['SELECT'] else array['SELECT', 'INSERT', 'UPDATE', 'DELETE'] end, true
+  from pg_class
+  where relname like 'fw\_%%' and relkind in ('r', 'S') and relnamespace = current_schema::regnamespace
+)
+select thing::regclass::text, string_agg(name, ', ' order by place)
+from needed, unnest(rights) with ordinality as one (name, place)
+where not case kind when 'S' then has_sequence_privilege(thing, name) else has_table_privilege(thing, name) end
+group by thing, ours order by ours, 1
+"""
 
-_TABLES = """
-select to_regclass(name)::text, right_name
-from unnest(%s::text[]) name, unnest(%s::text[]) right_name
-where to_regclass(name) is not null and not has_table_privilege(to_regclass(name), right_name)
-order by 1, 2
-"""
-_OWN = r"""
-select c.relname, c.relkind = 'S' from pg_class c
-where c.relname like 'fw\_%' and c.relkind in ('r', 'S') and c.relnamespace = current_schema::regnamespace
-"""
-_SEQUENCES = "select name from unnest(%s::text[]) name where not has_sequence_privilege(name, 'USAGE')"
+_DEPLOYED = "select from pg_roles where rolname = 'foreword_worker' and pg_has_role(oid, 'USAGE')"
 
 # A role may end its own sessions, and those of roles that it is a member of.
 _FOREIGN = """
@@ -29,18 +35,15 @@ _REVISION = "select version_num from fw_alembic_version"
 
 
 def lacking(connection: Connection) -> list[tuple[str, str]]:
-    """(table or sequence, right) that our role does not have and needs: to read the application's tables, and to
-    write ours, but for the history of migrations.
-    """
+    """(table or sequence, rights) that our role does not have and needs."""
     with mapped("looking at our rights"):
-        own = connection.execute(_OWN).fetchall()
-        tables = [name for name, sequence in own if not sequence and name != "fw_alembic_version"]
-        sequences = [name for name, sequence in own if sequence]
-        return [
-            *connection.execute(_TABLES, [list(TABLES), list(READ)]).fetchall(),
-            *connection.execute(_TABLES, [tables, list(WRITE)]).fetchall(),
-            *((name, "USAGE") for (name,) in connection.execute(_SEQUENCES, [sequences]).fetchall()),
-        ]
+        return connection.execute(_LACKING, {"read": list(TABLES)}).fetchall()
+
+
+def deployed(connection: Connection) -> bool:
+    """Whether our role has its rights from deploy/postgres/roles.sql."""
+    with mapped("looking at our role"):
+        return connection.execute(_DEPLOYED).fetchone() is not None
 
 
 def beyond_us(connection: Connection) -> list[str]:

@@ -5,7 +5,6 @@ stands in PostgreSQL (``loaders.ledger``). Facts about Celery 5.7 on Redis behin
 """
 
 import gc
-import ssl
 import time
 from datetime import date
 from typing import Any
@@ -30,10 +29,11 @@ from tasks.brief import make_brief
 from tasks.focus import build_focus
 from tasks.project import rebuild_project
 from tasks.schedule import schedule
+from worker.inspection import Inspection
 from worker.process import Process
 from worker.settings import Settings
 from worker.telemetry import Telemetry
-from worker.wiring import Services, kombu_url
+from worker.wiring import Services, kombu_tls, kombu_url
 
 BRIEFS = "briefs"
 """Queues: someone waits; people at their hour; bulk."""
@@ -97,10 +97,8 @@ SETTINGS: dict[str, Any] = {
 
 def create_app(settings: Settings, services: Services) -> Celery:
     """The application. Opens no connection: those are made in each process, after the fork."""
-    app = Celery("foreword", broker=kombu_url(services.broker_url), set_as_current=False)
-    app.conf.update(SETTINGS)
-    if services.broker_url.startswith("rediss:"):
-        app.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # kombu's default verifies nothing
+    app = Celery("foreword", broker=kombu_url(services.broker_url), control=Inspection, set_as_current=False)
+    app.conf.update(SETTINGS, broker_use_ssl=kombu_tls(services.broker_url))
     _register(app, Process(settings, services, Telemetry(settings)))
     return app
 

@@ -243,10 +243,13 @@ def _rights(one: Patient) -> Found:
     lacking = privileges.lacking(one.database)
     if not lacking:
         return OK, "to read onto_* and to write fw_*"
-    named = ", ".join(f"{right} on {table}" for table, right in lacking[:8])
-    more = f" and {len(lacking) - 8} more" if len(lacking) > 8 else ""
-    grants = " ".join(f"grant {right} on {table} to {one.database.info.user};" for table, right in lacking[:3])
-    return FAIL, f"our role lacks {named}{more}", f"as its owner: {grants}"
+    named = ", ".join(f"{rights} on {name}" for name, rights in lacking[:8])
+    more = f" and more on {len(lacking) - 8} others" if len(lacking) > 8 else ""
+    remedy = "run deploy/postgres/roles.sql again, as after every migration"
+    if not privileges.deployed(one.database):
+        grants = (f"grant {rights} on {name} to {one.database.info.user};" for name, rights in lacking[:3])
+        remedy = f"as its owner: {' '.join(grants)}"
+    return FAIL, f"our role lacks {named}{more}", remedy
 
 
 def _ending(one: Patient) -> Found:

@@ -120,6 +120,11 @@ EVENTS: Mapping[str, Event] = {
         "A model was asked for words.",
         ("outcome", "prompt", "model", "prompt_tokens", "completion_tokens", "milliseconds"),
     ),
+    "command_refused": Event(
+        WARNING,
+        "Somebody asked a worker over the broker for more than a look; nothing was done. Said once a command.",
+        ("command",),
+    ),
     "not_a_record": Event(ERROR, "A builder was sent something that names nothing.", ("error",)),
     # ---- the relay
     "relay_leads": Event(INFO, "This relay leads from now on."),

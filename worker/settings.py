@@ -77,8 +77,36 @@ def _read_redis(url: str) -> None:
     redis.ConnectionPool.from_url(url).make_connection()
 
 
+VERIFIED: Mapping[str, object] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+"""Options of a Redis behind TLS that nobody turns off: who need not prove its name could be anybody."""
+
+_TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+
+
+def redis_options(url: str) -> dict[str, Any]:
+    """What a URL of redis-py's says, read as it reads it."""
+    return redis.ConnectionPool.from_url(url).connection_kwargs
+
+
+def _provable(url: SecretStr) -> SecretStr:
+    options = redis_options(url.get_secret_value())
+    lax = [name for name, strict in VERIFIED.items() if options.get(name, strict) != strict]
+    if lax:
+        raise ValueError(
+            f"{' and '.join(lax)} would let anybody pass for the server: leave it out, and name who signed its"
+            " certificate: rediss://...?ssl_ca_certs=/path/ca.pem"
+        )
+    for name in _TLS_FILES:
+        try:
+            Path(options.get(name, os.devnull)).read_bytes()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "that is no path"
+            raise ValueError(f"{name}={options[name]} cannot be read: {why}") from None
+    return url
+
+
 PostgresUrl = Annotated[SecretStr, _url(_read_postgres, "postgresql", "postgres")]
-RedisUrl = Annotated[SecretStr, _url(_read_redis, "redis", "rediss", "unix")]
+RedisUrl = Annotated[SecretStr, _url(_read_redis, "redis", "rediss", "unix"), AfterValidator(_provable)]
 
 
 def _endpoint(url: str) -> str:

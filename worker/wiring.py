@@ -20,7 +20,7 @@ from loaders.project import compile_statements
 from tasks.tools import Tools, Webhook
 from worker.model import model_of
 from worker.servers import embedded
-from worker.settings import Settings
+from worker.settings import VERIFIED, Settings, redis_options
 from worker.webhook import webhook
 
 CACHE_DB, BROKER_DB = 0, 1
@@ -167,7 +167,7 @@ def stored_in(client: "redis.Redis") -> Callable[[str], Mapping[str, bytes]]:
 
 def kombu_url(url: str) -> str:
     """redis-py's URL as kombu wants it: the database in the path, sockets spelt differently, options left out
-    (ours stand in the settings of ``worker.app``).
+    (ours stand in the settings of ``worker.app``, those about TLS are ``kombu_tls``).
     """
     parts = urlsplit(url)
     database = parse_qs(parts.query).get("db", [parts.path.strip("/") or "0"])[0]
@@ -176,6 +176,13 @@ def kombu_url(url: str) -> str:
     database = parse_qs(parts.query).get("db", ["0"])[0]
     credentials = f"{parts.username or ''}:{parts.password}@" if parts.password else ""
     return f"redis+socket://{credentials}{parts.path}?virtual_host={database}"
+
+
+def kombu_tls(url: str) -> dict[str, Any] | None:
+    """What redis-py's URL says about TLS, for Celery's broker, which by itself verifies nothing; None without."""
+    if not url.startswith("rediss:"):
+        return None
+    return {name: value for name, value in redis_options(url).items() if name.startswith("ssl_")} | dict(VERIFIED)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import IO, Any
 import psutil
 
 from foreword.errors import ForewordError
+from worker.parent import VARIABLE as PARENT
 from worker.wiring import Services
 
 CHECKOUT = Path(__file__).parents[2]
@@ -95,6 +96,7 @@ def running(home: Path) -> Iterator[System]:
         ForewordError: it did not start.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREWORD_")}
+    environment[PARENT] = str(os.getpid())  # so that it ends with us, however we end
     process = subprocess.Popen(
         [sys.executable, "-m", "worker", "--data-dir", str(home), "up", "--json", "--flower-port", "0"],
         cwd=CHECKOUT,
@@ -110,9 +112,8 @@ def running(home: Path) -> Iterator[System]:
     listener = threading.Thread(target=_listen, args=(process.stdout, one.events), daemon=True)
     listener.start()
     try:
-        if not _eventually(lambda: one.told("up") or process.poll() is not None, START_SECONDS) or not one.told(
-            "up"
-        ):
+        _eventually(lambda: one.told("up") or process.poll() is not None, START_SECONDS)
+        if not one.told("up"):
             raise ForewordError(
                 f"the system did not start: {[event['text'] for event in one.events[-3:]]}; see {home}"
             )

@@ -9,15 +9,19 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acceptance.system import System
 from browser import Browser, Page
-from processes import CHECKOUT, eventually
+from celery.worker.control import Panel
+from flower.inspector import Inspector  # type: ignore[import-untyped]
+from processes import CHECKOUT, Running, eventually
 
 from loaders import ledger
 from loaders.claims import EDITS
 from worker.app import REBUILD
+from worker.inspection import LOOKS
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
 LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
@@ -31,6 +35,7 @@ class Shown:
     url: str
     password: str
     worker: str
+    running: Running
     system: System
     data: Path
 
@@ -63,7 +68,8 @@ def shown(system: System) -> Iterator[Shown]:
         assert found is not None
         password = (data / "flower.password").read_text(encoding="utf-8").strip()
         name = f"foreword-{worker.process.pid}@{socket.gethostname()}"
-        one = Shown(url=found[0], password=password, worker=name, system=system, data=data)
+        url = found[0]
+        one = Shown(url=url, password=password, worker=name, running=worker, system=system, data=data)
         assert eventually(lambda: name in one.ask("/workers?json=1", headers=one.headers())[1])
         asked = ledger.request_builds(system.connection, [LIBRARY])
         system.app().send_task(REBUILD, args=[LIBRARY], queue=EDITS, retry=False)
@@ -160,6 +166,53 @@ def test_nothing_can_be_done_even_with_the_password(shown: Shown) -> None:
 
     assert status == 403
     assert shown.worker in shown.ask("/workers?json=1", headers=shown.headers())[1]
+
+
+def test_flower_looks_at_no_more_than_workers_let_it() -> None:
+    assert set(Inspector.inspect_methods) == LOOKS - {"ping"}
+
+
+DOING: dict[str, dict[str, Any]] = {
+    "revoke": {"task_id": LIBRARY, "terminate": True},
+    "terminate": {"signal": "KILL", "task_id": [LIBRARY]},
+    "rate_limit": {"task_name": REBUILD, "rate_limit": "1/h"},
+    "time_limit": {"task_name": REBUILD, "soft": 1, "hard": 1},
+    "cancel_consumer": {"queue": EDITS},
+    "add_consumer": {"queue": "others"},
+    "hello": {"from_node": "worker@nowhere", "revoked": [LIBRARY]},
+    "autoscale": {"max": 9, "min": 9},
+    "\u001b[31mfine, all is well": {},
+}
+
+
+@pytest.mark.promise("secure.looked-at")
+def test_whoever_writes_to_the_broker_makes_a_worker_do_nothing(shown: Shown) -> None:
+    app = shown.system.app()
+    with app.connection_for_write() as connection:
+
+        def told(command: str, arguments: dict[str, Any] | None = None) -> Any:
+            to: dict[str, Any] = {"destination": [shown.worker], "limit": 1, "timeout": 20, "reply": True}
+            replies = app.control.broadcast(command, arguments=arguments, connection=connection, **to)
+            return replies[0][shown.worker] if replies else None
+
+        def looks() -> dict[str, Any]:
+            found = {each: told(each) for each in sorted(LOOKS)}
+            return found | {"stats": {name: found["stats"][name] for name in ("pool", "broker")}}
+
+        before = looks()
+        commands = (Panel.data.keys() | DOING.keys()) - LOOKS
+        refused = {command: told(command, DOING.get(command)) for command in sorted(commands)}
+
+        assert len(commands) > 20
+        assert [each for each, reply in refused.items() if "only looked at" not in str(reply)] == []
+        assert looks() == before
+        assert before["ping"] == {"ok": "pong"}
+        assert (before["revoked"], before["stats"]["pool"]["max-concurrency"]) == ([], 1)
+        assert before["stats"]["broker"] == {}  # where it is holds how one gets in
+        assert [each["name"] for each in before["active_queues"]] == [EDITS]
+    said = [line for line in shown.running.err if "command_refused" in line]
+    assert {json.loads(line)["command"] for line in said} == (commands & Panel.data.keys()) | {"unknown"}
+    assert ("Traceback" in "".join(shown.running.err), "all is well" in "".join(shown.running.err)) == (False,) * 2
 
 
 def test_the_lengths_of_queues_are_those_of_the_brokers_database(shown: Shown) -> None:

@@ -317,7 +317,7 @@ def test_a_table_that_may_not_be_read_fails_the_load(
     connection.execute(f"revoke select on {table} from {blind_role}".encode())
     connection.execute(f"set role {blind_role}".encode())
 
-    said = failing_with(load, connection, statements, BuildError)
+    said = failing_with(load, connection, statements, SchemaError)
 
     assert f"permission denied for table {table}" in said
     connection.execute("reset role")

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from foreword.errors import BuildError, SchemaError
+from foreword.errors import SchemaError
 from foreword.memory import MemoryStore
 from foreword.reader import TRUSTED, Context, Reader
 from loaders import briefs, claims, shelf, subscriptions
@@ -23,6 +23,7 @@ from loaders.claims import EDITS, SWEEP, compile_claims
 from loaders.connection import Connection, connect
 from loaders.jsonl import import_directory
 from loaders.migrate import migrate
+from loaders.privileges import revision
 from loaders.project import compile_statements
 from loaders.wanted import wanted
 from loaders.watch import TABLES
@@ -30,7 +31,10 @@ from tasks.brief import finish_brief
 from tasks.project import rebuild_project
 from tasks.schedule import schedule
 from tasks.tools import Tools
+from worker.checkup import Finding, Patient, Verdict, examine
 from worker.servers import Addresses
+from worker.settings import Settings
+from worker.wiring import Services
 
 CHECKOUT = Path(__file__).parents[2]
 ROLES = (CHECKOUT / "deploy" / "postgres" / "roles.sql").read_text(encoding="utf-8")
@@ -248,6 +252,32 @@ def test_nobody_does_what_is_not_theirs(as_: As) -> None:
     assert allowed == []
 
 
+@pytest.mark.promise("doctor.says")
+def test_the_doctor_says_what_a_migration_made_that_the_roles_were_not_given(as_: As) -> None:
+    worker, migrating, admin = as_(WORKER), as_(MIGRATE), as_("postgres")
+    settings, nowhere = Settings(), Services(database_url="", redis_url="", broker_url="")
+    one = Patient(settings=settings, services=nowhere, connection=worker, cache=None, broker=None)
+
+    def rights() -> Finding:
+        return next(each for each in examine(one) if each.check == "rights")
+
+    before = rights()
+    migrating.execute("create table fw_more (number int generated always as identity)")
+    migrating.execute("revoke all on fw_alembic_version from foreword_worker")
+    forgotten = rights()
+    with pytest.raises(SchemaError, match=r"denied for table fw_alembic_version; run .*roles\.sql after every"):
+        revision(worker)
+    admin.execute(ROLES.encode())
+    after = rights()
+
+    assert (before.verdict, after.verdict, forgotten.verdict) == (Verdict.OK, Verdict.OK, Verdict.FAIL)
+    assert forgotten.what == (
+        "our role lacks SELECT on fw_alembic_version, SELECT, INSERT, UPDATE, DELETE on fw_more,"
+        " USAGE on fw_more_number_seq"
+    )
+    assert forgotten.remedy == "run deploy/postgres/roles.sql again, as after every migration"
+
+
 def test_the_file_names_the_tables_that_the_loader_reads() -> None:
     assert sorted(set(TABLES)) == [table for table in sorted(set(TABLES)) if f"'{table}'" in ROLES]
     assert ROLES.count("'onto_") == len(set(TABLES))
@@ -284,13 +314,13 @@ def test_a_policy_that_comes_while_a_worker_runs_fails_its_builds_and_the_old_bu
         before = read(store).text
         as_("postgres").execute(TENANTS.encode())
 
-        with pytest.raises(BuildError, match="row-level security"):
+        with pytest.raises(SchemaError, match="row-level security"):
             rebuild_project(LIBRARY, tools)
 
     assert read(store).text == before
     assert worker.execute(
-        "select error like '%%row-level security%%' from fw_projects where project_id = %s", [LIBRARY]
-    ).fetchall() == [(True,)]
+        "select error like '%%row-level security%%', attempts from fw_projects where project_id = %s", [LIBRARY]
+    ).fetchall() == [(True, 0)]
 
 
 @pytest.mark.promise("secure.tenants")

@@ -111,6 +111,9 @@ def test_every_mistake_is_listed_at_once() -> None:
         ("DATABASE_URL", "dbname=x", "a URL beginning postgresql:// or postgres:// is wanted"),
         ("REDIS_URL", "http://localhost", "a URL beginning redis:// or rediss:// or unix:// is wanted"),
         ("REDIS_URL", "unix:/tmp/redis.sock", "a URL beginning redis:// or rediss:// or unix:// is wanted"),
+        ("REDIS_URL", "rediss://h?ssl_cert_reqs=none", "ssl_cert_reqs would let anybody pass for the server"),
+        ("BROKER_URL", "rediss://h?ssl_check_hostname=0", "ssl_check_hostname would let anybody pass for"),
+        ("BROKER_URL", "rediss://h?ssl_ca_certs=/no/ca", "ssl_ca_certs=/no/ca cannot be read: No such file"),
     ],
 )
 def test_an_impossible_value_is_told_why(name: str, value: str, says: str) -> None:

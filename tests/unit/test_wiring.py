@@ -1,5 +1,3 @@
-import ssl
-
 import pytest
 from kombu import Connection as Kombu
 
@@ -32,12 +30,26 @@ def test_kombu_can_read_what_it_is_given(url: str) -> None:
     assert int(connection.virtual_host or 0) in {1, 2}
 
 
-def test_a_broker_behind_tls_is_verified() -> None:
-    services = Services(database_url="", redis_url="redis://host", broker_url="rediss://host:6380/0")
+@pytest.mark.promise("secure.tls")
+@pytest.mark.parametrize(
+    ("url", "tls"),
+    [
+        ("redis://host", None),
+        ("rediss://host:6380/0", {}),
+        ("rediss://host?ssl_ca_certs=/ca.pem&db=1", {"ssl_ca_certs": "/ca.pem"}),
+        (
+            "rediss://host?ssl_certfile=/a%20b&ssl_keyfile=/k&ssl_min_version=771&ssl_cert_reqs=none",
+            {"ssl_certfile": "/a b", "ssl_keyfile": "/k", "ssl_min_version": 771},
+        ),
+    ],
+)
+def test_a_broker_behind_tls_is_verified(url: str, tls: dict[str, object] | None) -> None:
+    services = Services(database_url="", redis_url="redis://host", broker_url=url)
 
     app = create_app(Settings(), services)
 
-    assert app.conf.broker_use_ssl == {"ssl_cert_reqs": ssl.CERT_REQUIRED}
+    verified = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+    assert app.conf.broker_use_ssl == (None if tls is None else tls | verified)
 
 
 def test_every_queue_has_an_exchange_of_its_own() -> None:
