@@ -38,8 +38,8 @@ UNDER_WAY = "state in ('pending', 'generating')"
 OWED = "due_at is not null and told_at is null"
 
 _BEGUN = f"""
-returning b.user_id, b.local_date, b.lease, b.kind, b.zone, b.tenant, b.due_at, {OWED}, b.revision, b.attempts,
-  now(), coalesce((select s.when_empty from fw_subscriptions s where s.user_id = b.user_id), 'brief')
+returning b.user_id, b.local_date, b.lease, b.kind, b.zone, b.due_at, {OWED}, b.revision, now(),
+  coalesce((select s.when_empty from fw_subscriptions s where s.user_id = b.user_id), 'brief')
 """  # noqa: S608
 
 # Only what was claimed, or may be: a message that comes twice does not cut a back-off short.
@@ -140,7 +140,6 @@ class Begun:
         owed: whether this generation is the one that the brief was scheduled for.
         over: whether the local date is over.
         revision: of what can be read now; 0 nothing.
-        attempts: this one counted.
         at: when it began, by the database's clock.
         when_empty: what somebody without a live project wants: brief or none.
     """
@@ -150,12 +149,10 @@ class Begun:
     lease: str
     kind: str
     zone: str
-    tenant: str | None
     due_at: datetime | None
     owed: bool
     over: bool
     revision: int
-    attempts: int
     at: datetime
     when_empty: str
 
@@ -274,7 +271,7 @@ def _held(begun: Begun) -> dict[str, Any]:
 
 
 def _begun(row: tuple[Any, ...]) -> Begun:
-    user, day, lease, kind, zone, tenant, due_at, owed, revision, attempts, now, when_empty = row
+    user, day, lease, kind, zone, due_at, owed, revision, now, when_empty = row
     local_date, at = date.fromisoformat(day), _instant(now)
     return Begun(
         user_id=user,
@@ -282,12 +279,10 @@ def _begun(row: tuple[Any, ...]) -> Begun:
         lease=lease,
         kind=kind,
         zone=zone,
-        tenant=tenant,
         due_at=moment(due_at),
         owed=owed,
         over=is_over(zone, local_date, at),
         revision=revision,
-        attempts=attempts,
         at=at,
         when_empty=when_empty,
     )

@@ -4,7 +4,7 @@ What can be read is whatever was once ready (``revision`` above 0), also while i
 ``loaders.briefs``'.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -36,7 +36,7 @@ where user_id = %(user)s and local_date = coalesce(%(date)s::date, ({_LATEST}))
 _LIST = f"select {_HEAD} from fw_briefs where user_id = %(user)s order by local_date desc limit %(limit)s"  # noqa: S608
 
 _PREVIOUS = """
-select local_date, generated_at, facts, document -> 'priorities', stamp from fw_briefs
+select local_date, generated_at, facts, document -> 'priorities' from fw_briefs
 where user_id = %(user)s and local_date < %(date)s and revision > 0
 order by local_date desc limit 1
 """
@@ -113,15 +113,18 @@ class Previous:
     generated_at: datetime | None
     facts: bytes | None
     priorities: list[Any]
-    stamp: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """A call of a model for a brief: what it cost, and what became of it."""
+    """One request to a model, retries being calls of their own: what it cost, and what became of it.
 
-    user_id: str
-    local_date: date
+    Attributes:
+        prompt_tokens, completion_tokens: None where the server does not count them.
+        cost: in the currency of the settings' prices; None where tokens or prices are unknown.
+        ended: seconds since 1970.
+    """
+
     prompt: str
     model: str
     prompt_tokens: int | None
@@ -129,6 +132,7 @@ class ModelCall:
     cost: Decimal | None
     milliseconds: int
     outcome: str
+    ended: float
 
 
 def stored(connection: Connection, user_id: str, local_date: date | None) -> StoredBrief | None:
@@ -167,31 +171,19 @@ def previous(connection: Connection, user_id: str, local_date: date) -> Previous
         row = connection.execute(_PREVIOUS, {"user": user_id, "date": local_date}, prepare=True).fetchone()
     if row is None:
         return None
-    day, generated_at, facts, priorities, stamp = row
+    day, generated_at, facts, priorities = row
     return Previous(
         local_date=date.fromisoformat(day),
         generated_at=moment(generated_at),
         facts=facts,
         priorities=orjson.loads(priorities) if priorities else [],
-        stamp=stamp,
     )
 
 
-def record_call(connection: Connection, call: ModelCall) -> None:
-    """Put a call of a model on record."""
-    asked = {
-        "user": call.user_id,
-        "date": call.local_date,
-        "prompt": call.prompt,
-        "model": call.model,
-        "prompt_tokens": call.prompt_tokens,
-        "completion_tokens": call.completion_tokens,
-        "cost": call.cost,
-        "milliseconds": call.milliseconds,
-        "outcome": call.outcome,
-    }
+def record_call(connection: Connection, user_id: str, local_date: date, call: ModelCall) -> None:
+    """Put a call of a model for a brief on record."""
     with mapped("recording a call of a model"):
-        connection.execute(_CALLED, asked)
+        connection.execute(_CALLED, {"user": user_id, "date": local_date, **asdict(call)})
 
 
 def prune(connection: Connection, keep_days: int) -> dict[str, int]:

@@ -20,7 +20,8 @@ from typing import Any, Literal
 from foreword.errors import Unavailable
 from foreword.kinds import FINISHED
 from foreword.text import clean, cut
-from prompts.factcheck import GIVEN_UP, WEEKDAYS, problems
+from prompts.factcheck import problems
+from prompts.vocabulary import GIVEN_UP, WEEKDAYS
 
 __all__ = [
     "LARGEST_FACTS",

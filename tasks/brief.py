@@ -7,7 +7,7 @@ death at any line leaves a lease that ends, and another begins anew.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,7 +31,7 @@ from loaders.shelf import ModelCall, StoredBrief
 from prompts import brief_template, words
 from prompts.words import Words
 from tasks.project import named_misfits
-from tasks.reports import FAILED, MADE, PUT_OFF, SKIPPED, BriefReport, CallReport
+from tasks.reports import FAILED, MADE, PUT_OFF, SKIPPED, BriefReport
 from tasks.tools import Tools
 
 NARRATED = 5
@@ -220,16 +220,14 @@ def _by_model(
     document: Document, summary: Words, narratives: dict[str, Words], tools: Tools
 ) -> tuple[Words, dict[str, Words]]:
     until = time.monotonic() + WRITING_SECONDS
-    of = {"user_id": document["user"], "local_date": date.fromisoformat(document["date"])}
+    of = document["user"], date.fromisoformat(document["date"])
 
     def left() -> float:
         return until - time.monotonic()
 
-    def record(call: Any) -> None:
-        named = (f for f in fields(ModelCall) if f.name not in of)
-        recorded = {f.name: getattr(call, f.name) for f in named}
-        tools.note(CallReport(**recorded, ended=time.time()))
-        shelf.record_call(tools.connection, ModelCall(**of, **recorded))
+    def record(call: ModelCall) -> None:
+        tools.note(call)
+        shelf.record_call(tools.connection, *of, call)
 
     def written(prompt: str, messages: Any, check: Callable[[str], list[str]], template: str) -> Words:
         if left() <= 0 or tools.model is None:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 
 from loaders.ledger import Held
+from loaders.shelf import ModelCall
 
 PUBLISHED, REFUSED, BURIED, FAILED, PUT_OFF = "published", "refused", "buried", "failed", "put_off"
 """What may become of a build: it stands in Redis; a newer one stood there; the project is gone, and a tombstone
@@ -40,20 +40,6 @@ class BuildReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallReport:
-    """A model was asked: the fields of ``loaders.shelf.ModelCall``. ``ended`` is in seconds since 1970."""
-
-    outcome: str
-    prompt: str
-    model: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: Decimal | None
-    milliseconds: int
-    ended: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BriefReport:
     """The making of a brief has ended. ``words`` is who has written its summary: model or template."""
 
@@ -68,7 +54,7 @@ class BriefReport:
     error: Exception | None = None
 
 
-Report = BuildReport | CallReport | BriefReport
+Report = BuildReport | BriefReport | ModelCall
 Note = Callable[[Report], None]
 
 

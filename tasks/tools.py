@@ -17,6 +17,7 @@ from foreword.ports import Store
 from foreword.tokens import Counter, count
 from loaders.connection import Connection
 from loaders.project import Statements
+from loaders.shelf import ModelCall
 from prompts.words import Ask
 from tasks.reports import Note, unnoted
 
@@ -28,10 +29,10 @@ class Model(Protocol):
     """Something that writes."""
 
     def asker(
-        self, prompt: str, record: Callable[[Any], None], *, deadline: Callable[[], float] | None = None
+        self, prompt: str, record: Callable[[ModelCall], None], *, deadline: Callable[[], float] | None = None
     ) -> Ask:
         """A function that puts messages to it, each time within as many seconds as ``deadline`` then says. Every
-        call is recorded, with the fields of ``loaders.shelf.ModelCall`` but for whose brief it was.
+        call is recorded.
         """
 
 

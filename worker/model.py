@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import SecretStr
 
 from foreword.errors import BadSettings
+from loaders.shelf import ModelCall
 from prompts.words import Ask, Message, ModelUnavailable
 from worker.breaker import Breaker
 from worker.settings import Settings
@@ -75,21 +76,6 @@ class Reply:
     milliseconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request to the endpoint, retries being calls of their own. ``outcome`` is one of OUTCOMES, ``cost`` is
-    in the currency of the settings' prices, None where tokens or prices are unknown.
-    """
-
-    prompt: str
-    model: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: Decimal | None
-    milliseconds: int
-    outcome: str
-
-
 @dataclass(slots=True)
 class _Heard:
     """What has come of an answer so far: it is looked at also when the deadline ends it."""
@@ -140,7 +126,7 @@ class Model:
     _client: "openai.AsyncOpenAI | None" = field(default=None, repr=False)
 
     def asker(
-        self, prompt: str, record: Callable[[Call], None], *, deadline: Callable[[], float] | None = None
+        self, prompt: str, record: Callable[[ModelCall], None], *, deadline: Callable[[], float] | None = None
     ) -> Ask:
         """``ask`` as ``prompts.words.write`` wants it; ``deadline`` is asked for before each question."""
         return lambda messages: (
@@ -152,13 +138,13 @@ class Model:
         messages: Sequence[Message],
         *,
         prompt: str,
-        record: Callable[[Call], None],
+        record: Callable[[ModelCall], None],
         deadline: float | None = None,
     ) -> Reply:
         """The model's answer to ``messages``, cut off after LONGEST_ANSWER characters.
 
         ``deadline`` is in seconds from now, retries and pauses included; the settings' is never exceeded.
-        ``record`` is given every call as soon as it has ended, and what it raises passes through.
+        ``record`` is given every call as soon as it has ended, one of OUTCOMES in it; what it raises passes on.
 
         Raises:
             ModelUnavailable: no answer, or none by the deadline, or too many failed lately to try.
@@ -175,7 +161,7 @@ class Model:
         return reply
 
     def _tried(
-        self, messages: Sequence[Message], prompt: str, record: Callable[[Call], None], until: float
+        self, messages: Sequence[Message], prompt: str, record: Callable[[ModelCall], None], until: float
     ) -> tuple[str, Reply | None]:
         outcome = LATE
         for attempt in range(MOST_TRIES):
@@ -185,7 +171,18 @@ class Model:
             heard, outcome = self._run(self._once(messages, until - begun))
             milliseconds = round(1000 * (time.monotonic() - begun))
             counted = heard.prompt_tokens, heard.completion_tokens
-            record(Call(prompt, self.name, *counted, self._cost(*counted), milliseconds, outcome))
+            record(
+                ModelCall(
+                    prompt=prompt,
+                    model=self.name,
+                    prompt_tokens=heard.prompt_tokens,
+                    completion_tokens=heard.completion_tokens,
+                    cost=self._cost(*counted),
+                    milliseconds=milliseconds,
+                    outcome=outcome,
+                    ended=time.time(),
+                )
+            )
             if outcome in {OK, CUT}:
                 return outcome, Reply(heard.text[:LONGEST_ANSWER], *counted, milliseconds)
             if outcome == REFUSED and self._yielded(heard):

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import click
 from prometheus_client.core import Metric
 
+from loaders.shelf import ModelCall
 from tasks.reports import (
     BURIED,
     FAILED,
@@ -16,7 +17,6 @@ from tasks.reports import (
     SKIPPED,
     BriefReport,
     BuildReport,
-    CallReport,
     Report,
 )
 from worker.events import emit
@@ -102,7 +102,7 @@ class Telemetry:
         if isinstance(report, BuildReport):
             self.told = report.error
             _TOLD[report.result](report)
-        elif isinstance(report, CallReport):
+        elif isinstance(report, ModelCall):
             _tell_call(report)
         else:
             self.told = report.error
@@ -128,7 +128,7 @@ def changes(report: Report) -> Iterator[Change]:
                 yield "foreword_build_seconds", [stage], round(milliseconds / 1000, 6)
             yield "foreword_bundle_tokens", [], report.tokens
             yield "foreword_bundle_utilisation_ratio", [], round(report.tokens / max(report.budget, 1), 4)
-    elif isinstance(report, CallReport):
+    elif isinstance(report, ModelCall):
         known = METRICS["foreword_model_calls_total"].labels["outcome"]
         yield "foreword_model_calls_total", [report.outcome if report.outcome in known else "other"], 1
         yield "foreword_model_tokens_total", ["prompt"], report.prompt_tokens or 0
@@ -218,7 +218,7 @@ def _tell_not_made(report: BriefReport) -> None:
     emit("brief_not_made", user=report.user, date=report.date, error=_said(report.error))
 
 
-def _tell_call(report: CallReport) -> None:
+def _tell_call(report: ModelCall) -> None:
     emit(
         "model_called",
         outcome=report.outcome,

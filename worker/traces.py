@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import foreword
 from foreword.errors import BadSettings
-from tasks.reports import BriefReport, BuildReport, CallReport, Report
+from loaders.shelf import ModelCall
+from tasks.reports import BriefReport, BuildReport, Report
 from worker.events import OURS
 from worker.settings import Settings
 
@@ -41,13 +42,13 @@ class Traces:
     def __init__(self, url: str, processor: "SpanProcessor | None" = None) -> None:
         self._url, self._processor = url, processor
         self._opened: tuple[int, Any, Any] | None = None
-        self._calls: list[CallReport] = []
+        self._calls: list[ModelCall] = []
 
     def note(self, report: Report) -> None:
         """Make the spans of what has ended. A model's calls wait until the brief has that they were for."""
         if isinstance(report, BuildReport):
             self._build(report)
-        elif isinstance(report, CallReport):
+        elif isinstance(report, ModelCall):
             self._calls.append(report)
         else:
             self._brief(report)

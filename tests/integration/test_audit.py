@@ -2,23 +2,20 @@
 
 from collections.abc import Callable
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import redis
 from strategies import uid
 
 from foreword import keys
-from foreword.store import RedisStore
 from loaders import audits
-from loaders.catalog import inspect
 from loaders.condition import condition
 from loaders.connection import Connection, connect
-from loaders.project import compile_statements
 from tasks.audit import Audited, Outcome, audit_project
 from tasks.project import rebuild_project
 from tasks.tools import Tools
-from worker.wiring import stored_in
+from worker.settings import Settings
+from worker.wiring import stored_in, tools_over
 
 A, B = uid("a"), uid("b")
 
@@ -27,12 +24,7 @@ Audit = Callable[..., Audited]
 
 @pytest.fixture
 def tools(connection: Connection, redis_client: "redis.Redis") -> Tools:
-    return Tools(
-        connection=connection,
-        statements=compile_statements(inspect(connection)),
-        store=RedisStore(redis_client),
-        zone=ZoneInfo("UTC"),
-    )
+    return tools_over(Settings(), connection, redis_client)
 
 
 @pytest.fixture

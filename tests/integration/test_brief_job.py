@@ -2,14 +2,12 @@
 fail or go away.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import redis
@@ -26,14 +24,15 @@ from loaders.briefs import MOST_ATTEMPTS, Begun
 from loaders.catalog import inspect
 from loaders.connection import Connection, connect
 from loaders.jsonl import import_directory
-from loaders.project import compile_statements, load_project
+from loaders.project import load_project
 from loaders.shelf import StoredBrief
 from loaders.wanted import wanted
 from tasks.announce import announce
 from tasks.brief import copy_brief, finish_brief, make_brief
 from tasks.tools import Refused, Tools
 from worker.servers import Addresses
-from worker.wiring import JobStore
+from worker.settings import Settings
+from worker.wiring import JobStore, tools_over
 
 HARBOUR = Path(__file__).parents[2] / "samples" / "harbour"
 LIBRARY, BOAT = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b", "8b7e4cad-0a07-5b44-8dc5-f5e96d8984ed"
@@ -42,40 +41,16 @@ DAY, BEFORE = date(2026, 11, 21), date(2026, 11, 20)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
 Open = Callable[[], Tools]
-_number = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def harbour(servers: Addresses, migrated: str, encoding: None) -> str:
+def template(servers: Addresses, migrated: str, encoding: None) -> str:
     """The name of a database that holds the sample."""
     with connect(servers.database_url) as admin:
         admin.execute(f"create database fw_harbour template {migrated}".encode())
     with connect(servers.database_url.replace("/foreword?", "/fw_harbour?")) as connection:
         import_directory(connection, HARBOUR, inspect(connection))
     return "fw_harbour"
-
-
-@pytest.fixture(scope="module")
-def new_url(servers: Addresses, harbour: str) -> Callable[[], str]:
-    """Creates one more database with the sample."""
-
-    def create() -> str:
-        name = f"fw_brief_{next(_number)}"
-        with connect(servers.database_url) as admin:
-            admin.execute(f"create database {name} template {harbour}".encode())
-        return servers.database_url.replace("/foreword?", f"/{name}?")
-
-    return create
-
-
-@pytest.fixture(scope="module")
-def shared_url(new_url: Callable[[], str]) -> str:
-    return new_url()
-
-
-@pytest.fixture
-def alters() -> None:
-    """Used by a test that edits the sample, or its tables."""
 
 
 @pytest.fixture
@@ -94,13 +69,7 @@ def opened(database_url: str, redis_client: "redis.Redis") -> Iterator[Open]:
     with ExitStack() as stack:
 
         def one() -> Tools:
-            connection = stack.enter_context(connect(database_url))
-            return Tools(
-                connection=connection,
-                statements=compile_statements(inspect(connection)),
-                store=JobStore(redis_client),
-                zone=ZoneInfo("UTC"),
-            )
+            return tools_over(Settings(), stack.enter_context(connect(database_url)), redis_client)
 
         yield one
 

@@ -104,7 +104,8 @@ def test_a_brief_is_begun_once_however_many_messages_come(
         found = list(threads.map(lambda own: briefs.begin(own, ANN, scheduled), [opened() for _ in range(4)]))
 
     (one,) = [each for each in found if each is not None]
-    assert (one.owed, one.over, one.attempts, one.revision, one.when_empty) == (True, False, 1, 0, "brief")
+    assert (one.owed, one.over, one.revision, one.when_empty) == (True, False, 0, "brief")
+    assert brief(connection, scheduled).attempts == 1
     assert briefs.begin(connection, BEN, scheduled) is None
 
 
@@ -125,7 +126,8 @@ def test_who_died_in_the_middle_is_not_waited_for_and_who_lives_is(
     pass_time(connection, DEATH_SECONDS)
 
     assert living == []
-    assert begun(connection, scheduled).attempts == 2
+    begun(connection, scheduled)
+    assert brief(connection, scheduled).attempts == 2
     assert briefs.finish(connection, lost, MADE) is None
 
 
@@ -151,7 +153,7 @@ def test_who_outlived_his_lease_can_record_nothing(connection: Connection, sched
 
     assert early == []
     assert ends == [None, False, None, False]
-    assert (brief(connection, scheduled).state, again.attempts) == ("generating", 2)
+    assert (brief(connection, scheduled).state, brief(connection, scheduled).attempts) == ("generating", 2)
     assert briefs.finish(connection, again, MADE) == 1
     assert briefs.finish(connection, again, MADE) is None
     assert told(connection) == [(ANN, "stream", 1)]
@@ -228,7 +230,7 @@ def test_failures_back_off_and_end_in_a_dead_letter_that_can_be_replayed(
     assert nothing == []
     assert (others.briefs, replayed.briefs) == (0, 1)
     again = begun(connection, scheduled)
-    assert again.attempts == 1
+    assert brief(connection, scheduled).attempts == 1
     assert briefs.finish(connection, again, MADE) == 1
     assert len(told(connection)) == 1
     assert announcements.dead_letters(connection) == []
@@ -247,7 +249,8 @@ def test_a_server_that_is_away_is_no_attempt(connection: Connection, scheduled: 
     for _ in range(2 * MOST_ATTEMPTS):
         assert briefs.give_back(connection, begun(connection, scheduled))
 
-    assert begun(connection, scheduled).attempts == 1
+    begun(connection, scheduled)
+    assert brief(connection, scheduled).attempts == 1
 
 
 @pytest.mark.promise("brief.dead")
@@ -345,7 +348,8 @@ def test_by_hand_in_the_zone_of_the_subscription_or_one_that_is_named(connection
     ann = by_hand(connection, today)
     ben = briefs.begin_now(connection, BEN, today, force=False, zone="Europe/Berlin")
 
-    assert (ann.zone, ann.when_empty, ann.tenant) == ("Asia/Tokyo", "none", "acme")
+    tenants = connection.execute("select tenant from fw_briefs order by user_id = %s", [ANN]).fetchall()
+    assert (ann.zone, ann.when_empty, tenants) == ("Asia/Tokyo", "none", [(None,), ("acme",)])
     assert isinstance(ben, Begun)
     assert ben.zone == "Europe/Berlin"
     with pytest.raises(BadInput, match="did you mean Europe/Berlin"):
@@ -374,20 +378,17 @@ def test_old_rows_that_nobody_reads_are_thrown_away(connection: Connection, toda
     for number, state in enumerate(("skipped", "missed", "pending", "failed")):
         schedule(connection, uid(str(number)), today)
         connection.execute("update fw_briefs set state = %s where user_id = %s", [state, uid(str(number))])
-    record_call(
-        connection,
-        ModelCall(
-            user_id=ANN,
-            local_date=today,
-            prompt="summary 1",
-            model="m",
-            prompt_tokens=1,
-            completion_tokens=None,
-            cost=Decimal("0.00012"),
-            milliseconds=7,
-            outcome="ok",
-        ),
+    call = ModelCall(
+        prompt="summary 1",
+        model="m",
+        prompt_tokens=1,
+        completion_tokens=None,
+        cost=Decimal("0.00012"),
+        milliseconds=7,
+        outcome="ok",
+        ended=0.0,
     )
+    record_call(connection, ANN, today, call)
     young = prune(connection, 30)
     connection.execute("update fw_briefs set created_at = created_at - interval '40 days'")
     connection.execute("update fw_model_calls set at = at - interval '40 days'")

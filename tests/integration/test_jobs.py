@@ -1,7 +1,6 @@
 """The jobs over a real PostgreSQL and a real Redis: rebuild and focus, late, twice, interrupted and altered."""
 
 import gc
-import itertools
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,14 +33,13 @@ from foreword.reader import TRUSTED, Context, Reader
 from foreword.stamp import Stamp
 from foreword.store import RedisStore
 from loaders import ledger
-from loaders.catalog import inspect
 from loaders.connection import Connection, connect
 from loaders.jsonl import import_directory
-from loaders.project import compile_statements
 from tasks.focus import build_focus
 from tasks.project import SURVEY_FROM, Built, rebuild_project
 from tasks.tools import Tools
-from worker.servers import Addresses
+from worker.settings import Settings
+from worker.wiring import tools_over
 
 HARBOUR = Path(__file__).parents[2] / "samples" / "harbour"
 LIBRARY, BOAT = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b", "8b7e4cad-0a07-5b44-8dc5-f5e96d8984ed"
@@ -50,32 +48,6 @@ WHEN = "2026-01-01T09:00:00Z"
 NOW = datetime(2026, 11, 21, 11, 0, tzinfo=UTC).timestamp()
 
 Open = Callable[[], Tools]
-
-
-_number = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def new_url(servers: Addresses, migrated: str, encoding: None) -> Callable[[], str]:
-    """Creates one more migrated database."""
-
-    def create() -> str:
-        name = f"fw_jobs_{next(_number)}"
-        with connect(servers.database_url) as admin:
-            admin.execute(f"create database {name} template {migrated}".encode())
-        return servers.database_url.replace("/foreword?", f"/{name}?")
-
-    return create
-
-
-@pytest.fixture(scope="module")
-def shared_url(new_url: Callable[[], str]) -> str:
-    return new_url()
-
-
-@pytest.fixture
-def alters() -> None:
-    """Used by a test that alters tables."""
 
 
 @pytest.fixture
@@ -96,13 +68,7 @@ def opened(database_url: str, redis_client: "redis.Redis") -> Iterator[Open]:
 
         def one() -> Tools:
             connection = stack.enter_context(connect(database_url))
-            return Tools(
-                connection=connection,
-                statements=compile_statements(inspect(connection)),
-                store=RedisStore(redis_client),
-                zone=ZoneInfo("UTC"),
-                now=lambda: NOW,
-            )
+            return replace(tools_over(Settings(), connection, redis_client), now=lambda: NOW)
 
         yield one
 

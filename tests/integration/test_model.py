@@ -32,6 +32,7 @@ from model_server import (
 from pydantic import SecretStr
 
 from foreword.errors import BadSettings, Unavailable
+from loaders.shelf import ModelCall
 from prompts.words import (
     LONGEST_SUMMARY,
     SUMMARY,
@@ -44,7 +45,7 @@ from prompts.words import (
 )
 from worker import model as models
 from worker.breaker import Breaker
-from worker.model import LARGEST_BODY, LONGEST_ANSWER, OUTCOMES, Call, Model, model_of, retry_after
+from worker.model import LARGEST_BODY, LONGEST_ANSWER, OUTCOMES, Model, model_of, retry_after
 from worker.settings import from_environment
 
 KEY = "sk-s3cret-and-long"
@@ -93,18 +94,18 @@ def model(server: Script) -> Iterator[Model]:
 
 
 @pytest.fixture
-def calls() -> list[Call]:
+def calls() -> list[ModelCall]:
     return []
 
 
-def written(model: Model, calls: list[Call], seconds: float | None = None) -> Words:
+def written(model: Model, calls: list[ModelCall], seconds: float | None = None) -> Words:
     """A summary of the document, by the whole way from facts to words."""
     check = partial(problems, facts=facts_for_summary(DOCUMENT), longest=LONGEST_SUMMARY)
     ask = model.asker(SUMMARY, calls.append, deadline=None if seconds is None else lambda: seconds)
     return write(ask, messages_for_summary(DOCUMENT), check, TEMPLATE)
 
 
-def outcomes(calls: list[Call]) -> list[str]:
+def outcomes(calls: list[ModelCall]) -> list[str]:
     return [call.outcome for call in calls]
 
 
@@ -114,7 +115,7 @@ def outcomes(calls: list[Call]) -> list[str]:
 @pytest.mark.promise("model.words")
 @pytest.mark.parametrize("gives", [streams, answers])
 def test_a_good_answer_is_used_streamed_or_not(
-    gives: Any, server: Script, model: Model, calls: list[Call]
+    gives: Any, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(gives(GOOD))
 
@@ -134,7 +135,7 @@ def test_a_good_answer_is_used_streamed_or_not(
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -1, "completion_tokens": "many"}])
 @pytest.mark.parametrize("gives", [streams, answers])
 def test_an_answer_without_usage_is_used_and_costs_nobody_knows_what(
-    gives: Any, usage: Any, server: Script, model: Model, calls: list[Call]
+    gives: Any, usage: Any, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(gives(GOOD, usage))
     model.price_in = model.price_out = Decimal(1)
@@ -151,7 +152,11 @@ def test_an_answer_without_usage_is_used_and_costs_nobody_knows_what(
     [(Decimal("0.15"), Decimal("0.60"), Decimal("0.000228")), (None, Decimal(1), None), (None, None, None)],
 )
 def test_a_call_costs_what_the_prices_say(
-    price_in: Decimal | None, price_out: Decimal | None, cost: Decimal | None, server: Script, calls: list[Call]
+    price_in: Decimal | None,
+    price_out: Decimal | None,
+    cost: Decimal | None,
+    server: Script,
+    calls: list[ModelCall],
 ) -> None:
     server.does(streams(GOOD))
 
@@ -161,7 +166,7 @@ def test_a_call_costs_what_the_prices_say(
     assert [call.cost for call in calls] == [cost]
 
 
-def test_an_endpoint_without_a_key_is_sent_none(server: Script, calls: list[Call]) -> None:
+def test_an_endpoint_without_a_key_is_sent_none(server: Script, calls: list[ModelCall]) -> None:
     server.does(streams(GOOD))
 
     with Model(url=server.url, name="m") as model:
@@ -171,7 +176,7 @@ def test_an_endpoint_without_a_key_is_sent_none(server: Script, calls: list[Call
 
 
 def test_nothing_of_the_environment_is_sent(
-    server: Script, model: Model, calls: list[Call], monkeypatch: pytest.MonkeyPatch
+    server: Script, model: Model, calls: list[ModelCall], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ORG_ID", "PROJECT_ID", "API_KEY", "ADMIN_KEY"):
         monkeypatch.setenv(f"OPENAI_{name}", "from-the-environment")
@@ -196,7 +201,7 @@ def test_nothing_of_the_environment_is_sent(
     ],
 )
 def test_a_parameter_that_a_server_refuses_is_done_without(
-    complaint: str, gone: str, instead: str, server: Script, model: Model, calls: list[Call]
+    complaint: str, gone: str, instead: str, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(fails(400, complaint), streams(GOOD))
 
@@ -233,7 +238,7 @@ LIES = {
 @pytest.mark.promise("model.checked")
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_lie_is_asked_about_once_and_then_replaced(
-    lie: str, server: Script, model: Model, calls: list[Call]
+    lie: str, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(streams(lie))
 
@@ -247,7 +252,9 @@ def test_a_lie_is_asked_about_once_and_then_replaced(
 
 @pytest.mark.promise("model.checked")
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_who_thinks_better_of_a_lie_is_used(lie: str, server: Script, model: Model, calls: list[Call]) -> None:
+def test_who_thinks_better_of_a_lie_is_used(
+    lie: str, server: Script, model: Model, calls: list[ModelCall]
+) -> None:
     server.does(streams(lie), streams(GOOD))
 
     assert written(model, calls) == Words(GOOD, "model")
@@ -284,7 +291,9 @@ LASTING: dict[str, tuple[Behaviour, str]] = {
 
 @pytest.mark.promise("model.outage")
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-def test_a_passing_fault_is_tried_again(fault: Behaviour, server: Script, model: Model, calls: list[Call]) -> None:
+def test_a_passing_fault_is_tried_again(
+    fault: Behaviour, server: Script, model: Model, calls: list[ModelCall]
+) -> None:
     server.does(fault, streams(GOOD))
 
     words = written(model, calls)
@@ -297,7 +306,7 @@ def test_a_passing_fault_is_tried_again(fault: Behaviour, server: Script, model:
 @pytest.mark.promise("model.outage")
 @pytest.mark.parametrize(("fault", "outcome"), LASTING.values(), ids=LASTING)
 def test_a_lasting_fault_is_not(
-    fault: Behaviour, outcome: str, server: Script, model: Model, calls: list[Call]
+    fault: Behaviour, outcome: str, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(fault)
 
@@ -314,7 +323,7 @@ def test_a_lasting_fault_is_not(
     ids=["at once", "in the middle", "trickling"],
 )
 def test_the_deadline_holds_however_little_comes(
-    stall: Behaviour, outcome: str, server: Script, model: Model, calls: list[Call]
+    stall: Behaviour, outcome: str, server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(stall)
 
@@ -325,7 +334,7 @@ def test_the_deadline_holds_however_little_comes(
 
 
 def test_a_whole_answer_counts_though_the_server_does_not_hang_up(
-    server: Script, model: Model, calls: list[Call]
+    server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(stalls(chunk(GOOD), chunk("", "stop")))
 
@@ -333,7 +342,7 @@ def test_a_whole_answer_counts_though_the_server_does_not_hang_up(
 
 
 @pytest.mark.promise("model.outage")
-def test_rate_limits_without_end_end_in_the_template(server: Script, model: Model, calls: list[Call]) -> None:
+def test_rate_limits_without_end_end_in_the_template(server: Script, model: Model, calls: list[ModelCall]) -> None:
     server.does(fails(429, retry_after="0"))
 
     words = written(model, calls)
@@ -344,7 +353,7 @@ def test_rate_limits_without_end_end_in_the_template(server: Script, model: Mode
 
 @pytest.mark.promise("model.outage")
 def test_who_is_to_wait_longer_than_the_deadline_does_not_wait(
-    server: Script, model: Model, calls: list[Call]
+    server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(fails(429, retry_after="3600"))
 
@@ -355,7 +364,7 @@ def test_who_is_to_wait_longer_than_the_deadline_does_not_wait(
 
 
 @pytest.mark.promise("model.outage")
-def test_nobody_there_is_the_template(calls: list[Call]) -> None:
+def test_nobody_there_is_the_template(calls: list[ModelCall]) -> None:
     with Model(url="http://127.0.0.1:9/v1", name="m") as model:
         words = written(model, calls, SOON)
 
@@ -373,7 +382,7 @@ def test_nobody_there_is_the_template(calls: list[Call]) -> None:
     ],
 )
 def test_a_body_without_an_end_takes_bounded_memory(
-    flood: Behaviour, outcome: set[str], server: Script, model: Model, calls: list[Call]
+    flood: Behaviour, outcome: set[str], server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(streams(GOOD), flood)
     written(model, calls)  # libraries are loaded
@@ -387,7 +396,7 @@ def test_a_body_without_an_end_takes_bounded_memory(
     assert peak < 12 * LARGEST_BODY
 
 
-def test_a_compressed_body_is_not_unpacked(server: Script, model: Model, calls: list[Call]) -> None:
+def test_a_compressed_body_is_not_unpacked(server: Script, model: Model, calls: list[ModelCall]) -> None:
     server.does(says(200, b"\x1f\x8b" + bytes(100), content_encoding="gzip"))
 
     assert written(model, calls).why == OUTCOMES["garbled"]
@@ -395,7 +404,7 @@ def test_a_compressed_body_is_not_unpacked(server: Script, model: Model, calls: 
 
 
 @pytest.mark.promise("model.checked")
-def test_an_answer_without_an_end_is_cut_off(server: Script, model: Model, calls: list[Call]) -> None:
+def test_an_answer_without_an_end_is_cut_off(server: Script, model: Model, calls: list[ModelCall]) -> None:
     server.does(streams("word " * LONGEST_ANSWER))
 
     words = written(model, calls)
@@ -409,7 +418,7 @@ def test_an_answer_without_an_end_is_cut_off(server: Script, model: Model, calls
 
 @pytest.mark.promise("model.breaker")
 def test_after_three_outages_nobody_is_asked_for_a_minute_and_then_once(
-    server: Script, model: Model, calls: list[Call]
+    server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     clock = Clock()
     model.breaker = Breaker(clock)
@@ -428,7 +437,7 @@ def test_after_three_outages_nobody_is_asked_for_a_minute_and_then_once(
 
 
 @pytest.mark.promise("model.breaker")
-def test_one_answer_closes_the_breaker(server: Script, model: Model, calls: list[Call]) -> None:
+def test_one_answer_closes_the_breaker(server: Script, model: Model, calls: list[ModelCall]) -> None:
     server.does(fails(401), fails(401), streams(GOOD), fails(401), fails(401), streams(GOOD))
 
     words = [written(model, calls).words for _ in range(6)]
@@ -437,7 +446,7 @@ def test_one_answer_closes_the_breaker(server: Script, model: Model, calls: list
 
 
 def test_requests_that_are_refused_for_themselves_are_no_outage(
-    server: Script, model: Model, calls: list[Call]
+    server: Script, model: Model, calls: list[ModelCall]
 ) -> None:
     server.does(*[fails(400)] * 4, streams(GOOD))
 
@@ -452,7 +461,7 @@ def test_requests_that_are_refused_for_themselves_are_no_outage(
 @pytest.mark.promise("model.secret")
 @pytest.mark.parametrize("fault", [*PASSING.values(), *(fault for fault, _ in LASTING.values())])
 def test_the_key_is_nowhere(
-    fault: Behaviour, server: Script, model: Model, calls: list[Call], caplog: pytest.LogCaptureFixture
+    fault: Behaviour, server: Script, model: Model, calls: list[ModelCall], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.does(fault)
@@ -468,7 +477,7 @@ def test_the_key_is_nowhere(
 
 @pytest.mark.promise("model.secret")
 def test_what_a_recorder_raises_passes_through(server: Script, model: Model) -> None:
-    def refuses(_call: Call) -> None:
+    def refuses(_call: ModelCall) -> None:
         raise Unavailable("the database is gone")
 
     server.does(streams(GOOD))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
@@ -21,16 +20,16 @@ from foreword.errors import BuildError, Unavailable
 from foreword.reader import TRUSTED, Reader
 from foreword.store import RedisStore
 from loaders import briefs
-from loaders.catalog import inspect
 from loaders.connection import Connection
-from loaders.project import compile_statements
+from loaders.shelf import ModelCall
 from tasks.brief import finish_brief
 from tasks.project import rebuild_project
-from tasks.reports import BriefReport, BuildReport, CallReport, Report
+from tasks.reports import BriefReport, BuildReport, Report
 from tasks.tools import Tools
 from worker.settings import Settings
 from worker.telemetry import Telemetry
 from worker.traces import Traces, trace_of
+from worker.wiring import tools_over
 
 PROJECT, USER = uid("project"), uid("user")
 DAY = date(2026, 11, 21)
@@ -47,14 +46,7 @@ def tools(connection: Connection, redis_client: "redis.Redis", reports: list[Rep
     """A worker's tools, and a project with a task."""
     connection.execute("insert into onto_projects (id, name, state_key) values (%s, 'Pier', 'active')", [PROJECT])
     add_task(connection, "first")
-    return Tools(
-        connection=connection,
-        statements=compile_statements(inspect(connection)),
-        store=RedisStore(redis_client),
-        zone=ZoneInfo("UTC"),
-        as_of=DAY,
-        note=reports.append,
-    )
+    return replace(tools_over(Settings(as_of=DAY), connection, redis_client), note=reports.append)
 
 
 def add_task(connection: Connection, title: str) -> None:
@@ -170,22 +162,27 @@ def member(tools: Tools) -> None:
     )
 
 
+CALLED = ModelCall(
+    prompt="",
+    model="m",
+    prompt_tokens=10,
+    completion_tokens=3,
+    cost=None,
+    milliseconds=7,
+    outcome="ok",
+    ended=0.0,
+)
+
+
 class Writer:
     """A model that answers, and says so."""
 
-    def asker(self, prompt: str, record: Callable[[Any], None], **_: object) -> Callable[..., str]:
+    def asker(self, prompt: str, record: Callable[[ModelCall], None], **_: object) -> Callable[..., str]:
         def ask(_: object) -> str:
-            record(Call(prompt))
+            record(replace(CALLED, prompt=prompt))
             return "All is well."
 
         return ask
-
-
-class Call:
-    model, prompt_tokens, completion_tokens, cost, milliseconds, outcome = "m", 10, 3, None, 7, "ok"
-
-    def __init__(self, prompt: str) -> None:
-        self.prompt = prompt
 
 
 def test_a_brief_reports_itself_and_each_call_of_the_model(
@@ -197,7 +194,7 @@ def test_a_brief_reports_itself_and_each_call_of_the_model(
     assert isinstance(brief, BriefReport)
     assert (brief.user, brief.date, brief.result, brief.revision) == (USER, DAY, "made", 1)
     assert calls
-    assert all(isinstance(call, CallReport) and call.prompt_tokens == 10 for call in calls)
+    assert all(isinstance(call, ModelCall) and call.prompt_tokens == 10 for call in calls)
 
 
 def test_a_brief_that_fails_says_why(tools: Tools, reports: list[Report], member: None) -> None:

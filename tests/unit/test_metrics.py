@@ -16,7 +16,8 @@ from processes import eventually
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tasks.reports import BuildReport, CallReport
+from loaders.shelf import ModelCall
+from tasks.reports import BuildReport
 from worker import metrics as module
 from worker.gauges import _age
 from worker.metrics import AT_ONCE, METRICS, Metrics, Pipe, Sender, families
@@ -101,7 +102,7 @@ def test_a_call_of_a_model_counts_its_outcome_its_tokens_and_its_cost() -> None:
     for outcome in ("ok", "confused"):
         metrics.add(
             changes(
-                CallReport(
+                ModelCall(
                     outcome=outcome,
                     prompt="summary",
                     model="m",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import FORGERIES
 
 from prompts.brief_template import narrative, summary
-from prompts.factcheck import is_plain
+from prompts.vocabulary import is_plain
 from prompts.words import (
     LARGEST_FACTS,
     LONGEST_NARRATIVE,
