@@ -20,7 +20,7 @@ from loaders.claims import EDITS, SWEEP
 from loaders.connection import Connection, connect
 from loaders.glance import Glance, glance
 from worker import crew
-from worker.app import BRIEFS, NODE
+from worker.app import BRIEFS
 from worker.settings import Settings
 from worker.supervisor import PAUSES, Event, Kept, State, Tell
 from worker.wiring import Services, services
@@ -154,7 +154,7 @@ class Lookout(threading.Thread):
         for kept in starting:
             pid = kept.pid or 0
             if kept in working:
-                is_ready = any(name.startswith(f"{NODE}-{pid}@") for name in replies)
+                is_ready = any(f"-{pid}@" in name for name in replies)
             elif kept.part.name in self._listening:
                 is_ready = _listens(self._listening[kept.part.name])
             else:

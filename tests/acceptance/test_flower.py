@@ -67,7 +67,7 @@ def shown(system: System) -> Iterator[Shown]:
         found = re.search(r"http://127\.0\.0\.1:\d+", "".join(flower.out))
         assert found is not None
         password = (data / "flower.password").read_text(encoding="utf-8").strip()
-        name = f"foreword-{worker.process.pid}@{socket.gethostname()}"
+        name = f"foreword-{EDITS}-{worker.process.pid}@{socket.gethostname()}"
         url = found[0]
         one = Shown(url=url, password=password, worker=name, running=worker, system=system, data=data)
         assert eventually(lambda: name in one.ask("/workers?json=1", headers=one.headers())[1])

@@ -48,7 +48,7 @@ def work(
         arguments = [
             *([] if sys.stdout.isatty() else ["--quiet"]),  # no banner in a log
             "worker",
-            f"--hostname={NODE}-{os.getpid()}@%h",
+            f"--hostname={'-'.join([NODE, *queues, str(os.getpid())])}@%h",  # in Flower, what it serves
             f"--queues={','.join(queues or (EDITS, BRIEFS, SWEEP))}",
             f"--concurrency={concurrency or settings.concurrency}",
             f"--loglevel={loglevel or 'WARNING'}",
