@@ -14,7 +14,7 @@ from psycopg import errors
 
 from foreword.stamp import SCHEMA
 from loaders.catalog import Catalog
-from loaders.connection import Connection, mapped
+from loaders.connection import Connection, by_index, mapped
 from loaders.ledger import LOCK_CLASS, MOST_ATTEMPTS
 
 FIRST = "00000000-0000-0000-0000-000000000000"
@@ -293,7 +293,9 @@ Dirty = list[tuple[str, str]]
 def dirty(connection: Connection, start: str = FIRST) -> Dirty:
     """A page of dirty projects, from a given one on."""
     with mapped("looking at the change log"):
-        return connection.execute(_DIRTY, {"start": start, "page": PAGE}, prepare=True).fetchall()
+        with by_index(connection):
+            found = connection.execute(_DIRTY, {"start": start, "page": PAGE}, prepare=True)
+        return found.fetchall()
 
 
 def claim(connection: Connection, statements: Statements, lane: str, window: int, found: Dirty) -> list[Claim]:

@@ -78,6 +78,19 @@ def connect(url: str, *, statement_seconds: int = STATEMENT_SECONDS) -> Connecti
     return connection
 
 
+# The change log is empty at night and holds a burst in the morning. A plan that was made by the statistics of an
+# empty table reads all of it for each project: 12,000 projects took 2.5 s to look at instead of 6 ms.
+_BY_INDEX = "select set_config('enable_seqscan', 'off', true)"
+
+
+@contextmanager
+def by_index(connection: Connection) -> Iterator[None]:
+    """A pipeline, in one transaction, whose statements are planned to go by indexes. Fetch after it."""
+    with connection.pipeline():
+        connection.execute(_BY_INDEX, prepare=True)
+        yield
+
+
 @contextmanager
 def mapped(what: str) -> Iterator[None]:
     """Errors of the database inside become ours: what was being done, what went wrong, what to do next.

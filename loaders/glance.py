@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from loaders.connection import Connection, mapped
+from loaders.connection import Connection, by_index, mapped
 
 MOST = 1000
 """Dirty projects that are counted; where there are more, it is at least so many."""
@@ -48,7 +48,9 @@ class Glance:
 def glance(connection: Connection) -> Glance:
     """How the system stands now."""
     with mapped("looking how the system stands"):
-        (row,) = connection.execute(_GLANCE, {"most": MOST}, prepare=True).fetchall()
+        with by_index(connection):
+            found = connection.execute(_GLANCE, {"most": MOST}, prepare=True)
+        (row,) = found.fetchall()
     return Glance(
         dirty=row[0],
         building=row[1],

@@ -14,7 +14,7 @@ from psycopg import errors
 
 from foreword.errors import BuildError
 from foreword.stamp import SCHEMA
-from loaders.connection import Connection, mapped
+from loaders.connection import Connection, by_index, mapped
 
 # Ask for builds; every request gets a number above all before it. The number is drawn before the row is locked,
 # so a later one may be there first and stays. In one order, so that two who ask for the same do not deadlock.
@@ -240,7 +240,9 @@ def turn_if_due(connection: Connection, project_id: str) -> Iterator[Turn | None
     asked = {"project": project_id, "class": LOCK_CLASS}
     with mapped(f"beginning a build of project {project_id}"):
         try:
-            row = connection.execute(_BEGIN_IF_DUE, asked, prepare=True).fetchone()
+            with by_index(connection):
+                begun = connection.execute(_BEGIN_IF_DUE, asked, prepare=True)
+            row = begun.fetchone()
         except psycopg.Error:
             _unlock(connection, [LOCK_CLASS, project_id])
             raise
@@ -313,7 +315,7 @@ def finish(connection: Connection, project_id: str, turn: Turn, published: Publi
         "valid_for": published.valid_for,
         "refresh_in": published.refresh_in,
     }
-    with mapped(f"recording the build of project {project_id}"), connection.pipeline():
+    with mapped(f"recording the build of project {project_id}"), by_index(connection):
         connection.execute(_UNHURRIED, prepare=True)
         finished = connection.execute(_FINISH, asked, prepare=True)
     row = finished.fetchone()

@@ -25,6 +25,7 @@ from loaders import claims, ledger
 from loaders.catalog import inspect
 from loaders.claims import EDITS, LEASE_SECONDS, SWEEP, Claim, compile_claims
 from loaders.connection import Connection, connect
+from loaders.glance import glance
 from loaders.ledger import MOST_ATTEMPTS, Published
 from loaders.project import compile_statements
 from tasks.project import rebuild_project
@@ -708,6 +709,38 @@ def test_every_end_of_a_build_ends_its_messages(application: Connection, relay: 
             relay.execute("update fw_projects set sends = 3")
             end(turn)
         assert state(relay, A, "sends", "builder") == (0, None)
+
+
+def read_whole(connection: Connection, table: str) -> int:
+    """How often a table was read from one end to the other."""
+    connection.execute("select pg_stat_force_next_flush()")
+    connection.execute("select pg_stat_clear_snapshot()")
+    return int(
+        connection.execute("select seq_scan from pg_stat_user_tables where relname = %s", [table]).fetchall()[0][0]
+    )
+
+
+def test_a_burst_after_a_night_is_not_looked_at_by_the_plans_of_the_night(
+    application: Connection, relay: Connection, tools: Tools
+) -> None:
+    application.execute("vacuum fw_changes")  # while it is empty
+    edit(application)
+    for _ in range(3):  # plans are made and kept
+        claims.dirty(relay)
+        glance(relay)
+        rebuild_project(A, tools, if_due=True)
+    application.execute(
+        "insert into fw_changes (project_id, table_name, op, rows)"
+        " select gen_random_uuid(), 'onto_tasks', 'U', 1 from generate_series(1, 3000)"
+    )
+    edit(application)
+    before = read_whole(relay, "fw_changes"), read_whole(tools.connection, "fw_changes")
+
+    claims.dirty(relay)
+    glance(relay)
+    rebuild_project(A, tools, if_due=True)
+
+    assert (read_whole(relay, "fw_changes"), read_whole(tools.connection, "fw_changes")) == before
 
 
 @pytest.mark.promise("fresh.fair")
