@@ -218,8 +218,8 @@ def test_edits_have_most_processes_and_nobody_has_none() -> None:
 
         assert list(found) == list(QUEUES)
         assert min(found.values()) >= 1
+        assert found["edits"] == processes
         assert found["edits"] >= found["briefs"] == found["sweep"]
-        assert sum(found.values()) == max(processes, 3)
 
 
 def test_a_duration_is_read_at_a_glance() -> None:

@@ -40,7 +40,7 @@ PORTS = range(PORT, PORT + 20)
 """Where Flower looks for a free port: two systems may run on a machine."""
 
 SHARE = 4
-"""Of the worker processes, one in so many is for briefs and one for the sweep; edits get the others."""
+"""For every so many worker processes of edits there is one for briefs and one for the sweep."""
 
 QUICK_SECONDS, RELAY_SECONDS = 10.0, 30.0
 """For what has nothing under way to end, and for a relay, whose builders may."""
@@ -94,9 +94,11 @@ def _told_to_end(number: int) -> int:
 
 
 def shares(processes: int) -> dict[str, int]:
-    """How many processes each queue's worker has: edits most, nobody none."""
+    """How many processes each queue's worker has. A build waits for servers half of its time, and briefs and the
+    sweep rest most of the day: all together there may be more than are asked for.
+    """
     others = max(1, processes // SHARE)
-    return {EDITS: max(1, processes - 2 * others), BRIEFS: others, SWEEP: others}
+    return {EDITS: processes, BRIEFS: others, SWEEP: others}
 
 
 def parts(settings: Settings, flower_port: int | None) -> list[Part]:

@@ -14,6 +14,7 @@ from worker import events
 from worker.app import BRIEFS, NODE, create_app
 from worker.beating import beat_in_worker
 from worker.crew import ENDING
+from worker.recycling import replace_soon
 from worker.screen import loglevel
 from worker.settings import Settings
 from worker.telemetry import at_port, metrics_port
@@ -44,6 +45,7 @@ def work(
         check_broker(found.broker_url)
         app = create_app(settings, found)
         beat_in_worker(app, settings, found, queues or (EDITS, BRIEFS, SWEEP))
+        replace_soon(app)
         events.started()
         arguments = [
             *([] if sys.stdout.isatty() else ["--quiet"]),  # no banner in a log
