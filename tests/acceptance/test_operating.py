@@ -263,7 +263,9 @@ def test_a_parked_project_is_named_with_its_reason_muted_and_tried_again(quiet: 
     quiet.connection.execute("alter table onto_tasks alter priority type text using priority::text")
     quiet.connection.execute("update onto_tasks set priority = 'high' where project_id = %s", [LIBRARY])
     try:
-        for _ in range(MOST_ATTEMPTS):
+        assert tell("rebuild", LIBRARY, "--inline").code == 1
+        failing, shown = tell("status").out, asked(tell, "projects", "--failing")
+        for _ in range(MOST_ATTEMPTS - 1):
             assert tell("rebuild", LIBRARY, "--inline").code == 1
         listed, status = asked(tell, "parked", "list"), tell("status")
         nobody = tell("parked", "drop", LIBRARY)
@@ -280,6 +282,8 @@ def test_a_parked_project_is_named_with_its_reason_muted_and_tried_again(quiet: 
     unparked = tell("parked", "retry", LIBRARY)
     built = tell("rebuild", LIBRARY, "--inline")
 
+    assert "1 projects fail and are tried again; `python -m worker projects --failing` says why" in failing
+    assert [(each["id"], each["bundle"]) for each in shown] == [(LIBRARY, "failing")]
     assert [each["project_id"] for each in listed] == [LIBRARY]
     assert "priority is 'high'" in listed[0]["error"]
     assert listed[0]["since"]
@@ -295,6 +299,7 @@ def test_a_parked_project_is_named_with_its_reason_muted_and_tried_again(quiet: 
     assert unparked.code == 2
     assert "is not parked" in unparked.err
     assert (built.code, built.out) == (0, "rebuilt 1 of 1 projects\n")
+    assert asked(tell, "projects", "--failing") == []
 
 
 # ---- dead letters

@@ -56,7 +56,7 @@ def list_(settings: Settings, *, dropped: bool, limit: int, as_json: bool) -> No
 @click.pass_obj
 def retry(settings: Settings, *, projects: tuple[str, ...], every: bool) -> None:
     """Have PROJECTs (UUIDs or handles) tried again, as often as before they were parked. The relay that leads has
-    them built; `rebuild PROJECT` would wait for it.
+    them built, a minute after they last failed or later; `rebuild PROJECT` does at once, and waits for it.
     """
     with services(settings) as found, connect(found.database_url) as connection:
         wanted = _wanted(connection, projects, every=every)
@@ -97,7 +97,10 @@ def _wanted(connection: Connection, projects: Sequence[str], *, every: bool) -> 
     wanted = project_ids(connection, projects, inspect(connection))
     for project in wanted:
         if project not in known:
-            raise BadInput(f"project {project} is not parked; `python -m worker parked list` names those that are")
+            raise BadInput(
+                f"project {project} is not parked; `python -m worker parked list` names those that are,"
+                " `python -m worker rebuild PROJECT` builds any at once"
+            )
     return wanted
 
 

@@ -17,16 +17,18 @@ select p.id, h.number, p.name, p.state_key, f.generation, f.built_at,
 from {table} p
 left join fw_projects f on f.project_id = p.id
 left join fw_handles h on h.project_id = p.id and h.entity_id = p.id
-where {live} order by p.name, p.id
+where {live} and (not %(failing)s or f.error is not null or f.parked_at is not null)
+order by p.name, p.id
 """
 
 _FIELDS = ("id", "handle", "name", "state", "generation", "built", "bundle", "error")
 
 
 @click.command(short_help="List projects and how they stand")
+@click.option("--failing", is_flag=True, help="Only those whose last build failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
-def projects(settings: Settings, *, as_json: bool) -> None:
+def projects(settings: Settings, *, failing: bool, as_json: bool) -> None:
     """List live projects: handle, state, last build, and how the bundle stands: built, waiting for a build,
     failing, or parked after too many failures, with the error.
     """
@@ -34,7 +36,8 @@ def projects(settings: Settings, *, as_json: bool) -> None:
         catalog = inspect(connection)
         name = catalog.kinds.project.table
         with mapped("listing projects"):
-            rows = connection.execute(_PROJECTS.format(table=name, live=catalog.live(name, "p"))).fetchall()
+            query = _PROJECTS.format(table=name, live=catalog.live(name, "p"))
+            rows = connection.execute(query, {"failing": failing}).fetchall()
     handle = catalog.kinds.project.handle
     listed = [(r[0], f"{handle}{r[1]}" if r[1] else None, *r[2:]) for r in rows]
     if as_json:
@@ -42,4 +45,4 @@ def projects(settings: Settings, *, as_json: bool) -> None:
         return
     console().print(table(_FIELDS, listed, right=["generation"]))
     if not listed:
-        click.echo("no projects yet; import some with `python -m worker import DIR`")
+        click.echo("none" if failing else "no projects yet; import some with `python -m worker import DIR`")

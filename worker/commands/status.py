@@ -159,8 +159,8 @@ def _lagging(stands: Status) -> str:
     if lag < LAG_SECONDS or paused:
         return ""
     return (
-        f"the oldest edit that no bundle has is {_span(lag)} old; `python -m worker projects` names what fails,"
-        " `python -m worker doctor` what is missing"
+        f"the oldest edit that no bundle has is {_span(lag)} old; `python -m worker projects --failing` names what"
+        " fails, `python -m worker doctor` what is missing"
     )
 
 
@@ -173,6 +173,13 @@ def _parked(stands: Status) -> str:
     if not stands.database.parked:
         return ""
     return f"{stands.database.parked} projects are parked; `python -m worker parked list` says why"
+
+
+def _failing(stands: Status) -> str:
+    failing = stands.database.failing
+    if not failing:
+        return ""
+    return f"{failing} projects fail and are tried again; `python -m worker projects --failing` says why"
 
 
 def _workerless(stands: Status) -> str:
@@ -227,6 +234,7 @@ WRONG = (
     _leaderless,
     _lagging,
     _paused,
+    _failing,
     _parked,
     _workerless,
     _unticked,

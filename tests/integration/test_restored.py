@@ -1,0 +1,91 @@
+"""A database restored into a new server, where transaction ids begin anew: what the guide says to do, done."""
+
+import re
+from pathlib import Path
+
+import pytest
+import redis
+from strategies import uid
+
+import foreword
+from foreword import TRUSTED, Reader
+from foreword.reader import Context
+from loaders.condition import condition
+from loaders.connection import Connection
+from tasks.project import rebuild_project
+from tasks.tools import Tools
+from worker.settings import Settings
+from worker.wiring import tools_over
+
+PROJECT = uid("restored")
+
+GUIDE = Path(__file__).parents[2] / "docs" / "operations.md"
+
+AS_IN_A_BACKUP = """
+update fw_changes set txid = '1000000000';
+update fw_projects set tried = '999999998:999999999:', parked_at = now()
+"""
+"""Ids that the old server gave and this one never will."""
+
+
+@pytest.fixture
+def tools(connection: Connection, redis_client: "redis.Redis") -> Tools:
+    return tools_over(Settings(), connection, redis_client)
+
+
+@pytest.fixture
+def restored(connection: Connection, tools: Tools) -> Connection:
+    """A project that was built, and parked when it was edited; then came the backup."""
+    connection.execute("insert into onto_projects (id, name) values (%s, 'Quay')", [PROJECT])
+    rebuild_project(PROJECT, tools)
+    connection.execute("update onto_projects set name = 'Pier' where id = %s", [PROJECT])
+    connection.execute(AS_IN_A_BACKUP.encode())
+    return connection
+
+
+def statements() -> bytes:
+    """What the guide says to run after a restore."""
+    (found,) = re.findall(r"```sql\n(begin;.*?commit;)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    return str(found).encode()
+
+
+def read(redis_client: "redis.Redis", token: str) -> Context:
+    return Reader(redis_client, asks=False).project(PROJECT, actor=TRUSTED, at_least=token)
+
+
+def test_without_it_a_build_leaves_the_log_as_it_was(restored: Connection, tools: Tools) -> None:
+    rebuild_project(PROJECT, tools)
+
+    assert condition(restored).log_rows == 1
+
+
+def test_with_it_a_build_empties_the_log_and_no_token_from_before_is_held(
+    restored: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    ((before,),) = restored.execute("select fw_token()").fetchall()
+
+    restored.execute(statements())
+    with restored.transaction():
+        restored.execute("update onto_projects set name = 'Mole' where id = %s", [PROJECT])
+        after = foreword.token(restored)
+    rebuild_project(PROJECT, tools)
+
+    assert condition(restored).log_rows == 0
+    assert read(redis_client, before).status == "stale"
+    assert read(redis_client, after).status == "fresh"
+
+
+def test_with_it_an_edit_has_a_parked_project_tried_again(restored: Connection) -> None:
+    seen = (
+        "select pg_visible_in_snapshot(c.txid, p.tried::pg_snapshot) from fw_changes c join fw_projects p"
+        " using (project_id) order by c.txid desc limit 1"
+    )
+    restored.execute("delete from fw_changes")
+    restored.execute("update onto_projects set name = 'Mole' where id = %s", [PROJECT])
+    taken_for_seen = restored.execute(seen).fetchall()
+
+    restored.execute(statements())
+    restored.execute("update onto_projects set name = 'Jetty' where id = %s", [PROJECT])
+
+    assert taken_for_seen == [(True,)]
+    assert restored.execute(seen).fetchall() == [(False,)]
