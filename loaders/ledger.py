@@ -22,7 +22,8 @@ _REQUEST = """
 insert into fw_projects as p (project_id, requested)
 select id, nextval('fw_request') from (select distinct id from unnest(%(ids)s::uuid[]) id order by id) asked
 on conflict (project_id) do update set requested = greatest(p.requested, excluded.requested),
-  parked_at = null, attempts = case when p.parked_at is null then p.attempts else 0 end
+  parked_at = null, attempts = case when p.parked_at is null then p.attempts else 0 end,
+  quiet_until = case when p.parked_at is null then p.quiet_until else '-infinity' end
 returning project_id, requested
 """
 
