@@ -318,7 +318,7 @@ def _refuse_foreign_order(project_id: str, tools: Tools) -> None:
     if stored is not None and stored.fence > ledger.newest(tools.connection):
         raise BuildError(
             f"project {project_id}: Redis holds generation {stored.generation} of epoch {stored.epoch}, newer than"
-            " any of this database, which was restored or made anew; raise its epoch as docs/operations.md says"
+            " any of this database, which was restored or made anew: say `python -m worker restored`"
         )
 
 

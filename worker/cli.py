@@ -30,6 +30,7 @@ from worker.commands.parked import parked_
 from worker.commands.projects import projects
 from worker.commands.rebuild import rebuild
 from worker.commands.relay import build, pause, relay, resume
+from worker.commands.restored import restored
 from worker.commands.show import show
 from worker.commands.status import status
 from worker.commands.subscriptions import subscriptions
@@ -98,6 +99,7 @@ for command in (
     flower,
     pause,
     resume,
+    restored,
     build,
 ):
     cli.add_command(command)

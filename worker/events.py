@@ -144,7 +144,8 @@ EVENTS: Mapping[str, Event] = {
     ),
     "redis_is_new": Event(
         WARNING,
-        "Redis lacks our marker: emptied, failed over or new. What is missing is built again.",
+        "Redis lacks our marker: emptied, failed over or new; or PostgreSQL started, or a new epoch began. What is"
+        " missing is built again.",
         ("marker",),
     ),
 }

@@ -341,13 +341,13 @@ def _wish(raw: Any) -> tuple[str, str] | None:
         return None
 
 
-def _generations(client: "redis.Redis", projects: list[str]) -> list[int]:
-    """The generations that stand in Redis, 0 where there is none."""
+def _generations(client: "redis.Redis", projects: list[str], epoch: int | None = None) -> list[int]:
+    """The generations that stand in Redis, 0 where there is none, or none of the epoch."""
     with client.pipeline(transaction=False) as pipe:
         for project in projects:
             pipe.hget(keys.project(project), keys.META)
         stamps = map(codec.decode_stamp, pipe.execute())
-        return [stamp.generation if stamp is not None else 0 for stamp in stamps]
+        return [stamp.generation if stamp is not None and epoch in {None, stamp.epoch} else 0 for stamp in stamps]
 
 
 def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: bool) -> None:
@@ -356,7 +356,7 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
     """
     marker = _marker(client, term, anew=anew)
     while rows := claims.unverified(connection, marker):
-        stored = _generations(client, [project for project, _ in rows])
+        stored = _generations(client, [project for project, _ in rows], term.epoch)
         claims.verified(
             connection, marker, [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
         )

@@ -1,5 +1,6 @@
 """Edits become bundles through real processes: relays, workers, and what happens when one of them is not there."""
 
+import json
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -205,6 +206,25 @@ def test_an_emptied_redis_is_filled_again_without_an_edit(fresh: System, worker:
         assert eventually(lambda: Reader(fresh.redis, asks=False).project(project, actor=TRUSTED))
         assert eventually(lambda: fresh.redis.hexists(keys.MARKER, keys.VALUE))
         assert eventually(lambda: not fresh.redis.hexists(keys.MARKER, keys.FILLING))
+
+
+@pytest.mark.promise("fresh.reconciled")
+def test_after_a_restore_everything_is_built_again_in_a_new_epoch(fresh: System, project: str) -> None:
+    commands = fresh.commands
+    with relay(fresh, "--inline"):
+        before = read(fresh, project, edited(fresh, project, "before")).stamp
+        unasked, said = commands.run("restored"), commands.run("restored", "--yes", "--json")
+
+        def again() -> bool:
+            found = Reader(fresh.redis, asks=False).project(project, actor=TRUSTED).stamp
+            return before is not None and found is not None and found.epoch == before.epoch + 1
+
+        assert eventually(again)
+        assert read(fresh, project, edited(fresh, project, "after")).status == "fresh"
+
+    assert before is not None
+    assert (unasked.code, "say --yes" in unasked.err) == (2, True)
+    assert json.loads(said.out) == {"epoch": before.epoch + 1}
 
 
 @pytest.mark.promise("fresh.calendar")

@@ -282,13 +282,13 @@ def test_a_parked_project_is_named_with_its_reason_muted_and_tried_again(quiet: 
     unparked = tell("parked", "retry", LIBRARY)
     built = tell("rebuild", LIBRARY, "--inline")
 
-    assert "1 projects fail and are tried again; `python -m worker projects --failing` says why" in failing
+    assert "projects failing, tried again: 1; `python -m worker projects --failing` says why" in failing
     assert [(each["id"], each["bundle"]) for each in shown] == [(LIBRARY, "failing")]
     assert [each["project_id"] for each in listed] == [LIBRARY]
     assert "priority is 'high'" in listed[0]["error"]
     assert listed[0]["since"]
     assert listed[0]["handle"].startswith("PRJ")
-    assert "1 projects are parked; `python -m worker parked list` says why" in status.out
+    assert "projects parked: 1; `python -m worker parked list` says why" in status.out
     assert (nobody.code, dropped.code) == (2, 0)
     assert "There is nobody to ask: say --yes" in nobody.err
     assert after == []

@@ -1,7 +1,4 @@
-"""A database restored into a new server, where transaction ids begin anew: what the guide says to do, done."""
-
-import re
-from pathlib import Path
+"""A database restored into a new server, where transaction ids begin anew."""
 
 import pytest
 import redis
@@ -12,14 +9,13 @@ from foreword import TRUSTED, Reader
 from foreword.reader import Context
 from loaders.condition import condition
 from loaders.connection import Connection
+from loaders.restored import begin_anew
 from tasks.project import rebuild_project
 from tasks.tools import Tools
 from worker.settings import Settings
 from worker.wiring import tools_over
 
 PROJECT = uid("restored")
-
-GUIDE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 AS_IN_A_BACKUP = """
 update fw_changes set txid = '1000000000';
@@ -43,12 +39,6 @@ def restored(connection: Connection, tools: Tools) -> Connection:
     return connection
 
 
-def statements() -> bytes:
-    """What the guide says to run after a restore."""
-    (found,) = re.findall(r"```sql\n(begin;.*?commit;)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    return str(found).encode()
-
-
 def read(redis_client: "redis.Redis", token: str) -> Context:
     return Reader(redis_client, asks=False).project(PROJECT, actor=TRUSTED, at_least=token)
 
@@ -64,7 +54,7 @@ def test_with_it_a_build_empties_the_log_and_no_token_from_before_is_held(
 ) -> None:
     ((before,),) = restored.execute("select fw_token()").fetchall()
 
-    restored.execute(statements())
+    begin_anew(restored)
     with restored.transaction():
         restored.execute("update onto_projects set name = 'Mole' where id = %s", [PROJECT])
         after = foreword.token(restored)
@@ -84,7 +74,7 @@ def test_with_it_an_edit_has_a_parked_project_tried_again(restored: Connection) 
     restored.execute("update onto_projects set name = 'Mole' where id = %s", [PROJECT])
     taken_for_seen = restored.execute(seen).fetchall()
 
-    restored.execute(statements())
+    begin_anew(restored)
     restored.execute("update onto_projects set name = 'Jetty' where id = %s", [PROJECT])
 
     assert taken_for_seen == [(True,)]

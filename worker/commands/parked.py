@@ -56,7 +56,7 @@ def list_(settings: Settings, *, dropped: bool, limit: int, as_json: bool) -> No
 @click.pass_obj
 def retry(settings: Settings, *, projects: tuple[str, ...], every: bool) -> None:
     """Have PROJECTs (UUIDs or handles) tried again, as often as before they were parked. The relay that leads has
-    them built, a minute after they last failed or later; `rebuild PROJECT` does at once, and waits for it.
+    them built at once; `rebuild PROJECT` would wait for it and say how it ended.
     """
     with services(settings) as found, connect(found.database_url) as connection:
         wanted = _wanted(connection, projects, every=every)

@@ -172,14 +172,14 @@ def _paused(stands: Status) -> str:
 def _parked(stands: Status) -> str:
     if not stands.database.parked:
         return ""
-    return f"{stands.database.parked} projects are parked; `python -m worker parked list` says why"
+    return f"projects parked: {stands.database.parked}; `python -m worker parked list` says why"
 
 
 def _failing(stands: Status) -> str:
     failing = stands.database.failing
     if not failing:
         return ""
-    return f"{failing} projects fail and are tried again; `python -m worker projects --failing` says why"
+    return f"projects failing, tried again: {failing}; `python -m worker projects --failing` says why"
 
 
 def _workerless(stands: Status) -> str:
