@@ -10,6 +10,7 @@ import secrets
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from datetime import date
 from typing import Any
@@ -47,10 +48,6 @@ CHORES_SECONDS = 1.0
 UNBUILT_SECONDS = 30.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
-WINDOWS = {EDITS: 16, SWEEP: 4}
-"""Messages under way and not begun, by lane: enough that workers never wait, and so few that a new edit never
-waits behind many."""
-
 WISH_SECONDS = 0.1
 WISHES = 200
 FOCUS_AT_ONCE = 4
@@ -62,6 +59,13 @@ REDIS_SECONDS = 1.0
 """For Redis to answer the relay. While it does not, nothing is claimed: it could not be published."""
 
 
+def windows(edits: int) -> Mapping[str, int]:
+    """Messages under way and not begun, by lane: enough that workers never wait, and so few that a new edit never
+    waits behind many.
+    """
+    return {EDITS: edits, SWEEP: max(edits // 4, 1)}
+
+
 class Relay:
     """One relay. ``app`` None: every build is done by the builders, without Celery."""
 
@@ -70,7 +74,8 @@ class Relay:
         self._builders = builders
         self._name = secrets.token_hex(8)
         self._over = threading.Event()
-        self._sender = _Sender(app) if app is not None else None
+        self._windows = windows(settings.window)
+        self._sender = _Sender(app, sum(self._windows.values())) if app is not None else None
         self._dispatcher = Dispatcher(services, self._over, self._have_made)
         self._herald = Herald(settings, services, self._over, STREAM)
         self._courier = Herald(settings, services, self._over, WEBHOOK) if settings.webhook_url else None
@@ -159,9 +164,9 @@ class Relay:
             return
         found = claims.dirty(connection, self._from)
         self._from = found[-1][0] if len(found) >= claims.PAGE else claims.FIRST
-        taken = claims.claim(connection, statements, EDITS, WINDOWS[EDITS], found)
-        if term.paused < THE_SWEEP and len(taken) < WINDOWS[EDITS]:
-            swept = claims.claim(connection, statements, SWEEP, WINDOWS[SWEEP], [])
+        taken = claims.claim(connection, statements, EDITS, self._windows[EDITS], found)
+        if term.paused < THE_SWEEP and len(taken) < self._windows[EDITS]:
+            swept = claims.claim(connection, statements, SWEEP, self._windows[SWEEP], [])
         else:
             swept = []
         for lane, claimed in ((EDITS, taken), (SWEEP, swept)):
@@ -212,12 +217,10 @@ class _Chores:
 class _Sender(threading.Thread):
     """Sends messages, however long the broker takes. What it cannot send is not lost: nobody will begin it."""
 
-    def __init__(self, app: Celery) -> None:
+    def __init__(self, app: Celery, window: int) -> None:
         super().__init__(name="sender", daemon=True)
         self._app = app
-        self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(
-            2 * (sum(WINDOWS.values()) + BRIEFS_WINDOW)
-        )
+        self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(2 * (window + BRIEFS_WINDOW))
 
     def send(self, job: str, arguments: list[str], lane: str) -> bool:
         """Have a message sent; False where the broker takes none."""

@@ -182,6 +182,10 @@ def _directory(path: Path) -> Path:
 Directory = Annotated[Path, AfterValidator(_directory)]
 
 
+WINDOW = 16
+"""Enough that eight processes never wait."""
+
+
 class Settings(BaseModel):
     """Every setting, its default and the reason for it. The environment variable is FOREWORD_ and the name."""
 
@@ -226,6 +230,12 @@ class Settings(BaseModel):
         ge=1,
         le=256,
         description="worker processes; a rebuild is bound by the database and one core, so one a core",
+    )
+    window: int = Field(
+        WINDOW,
+        ge=4,
+        le=4096,
+        description="messages for edits that are sent and not begun, at most; about twice the workers' processes",
     )
     as_of: date | None = Field(
         None, description="a fixed as-of date, for datasets with a date of their own; by default today"

@@ -38,10 +38,10 @@ from tasks.focus import build_focus
 from tasks.project import rebuild_project
 from tasks.tools import Tools
 from worker.app import REBUILD, create_app
-from worker.relay import WINDOWS
+from worker.relay import windows
 from worker.screen import bar
 from worker.servers import Addresses
-from worker.settings import Settings
+from worker.settings import WINDOW, Settings
 from worker.wiring import Services, tools
 
 MEMBERS = 3
@@ -467,13 +467,13 @@ def _round(bench: _Bench, statements: claims.Statements, dirty: int) -> Round:
         " (select project_id from fw_projects order by project_id limit 500)"
     )
     bench.ours("vacuum analyze fw_projects, fw_changes")
-    connection = bench.own.connection
+    connection, most = bench.own.connection, windows(WINDOW)
 
     def look() -> None:
         found = claims.dirty(connection)
-        taken = claims.claim(connection, statements, EDITS, WINDOWS[EDITS], found)
-        swept = claims.claim(connection, statements, SWEEP, WINDOWS[SWEEP], [])
-        assert (len(taken), len(swept)) == (min(dirty, WINDOWS[EDITS]), WINDOWS[SWEEP])
+        taken = claims.claim(connection, statements, EDITS, most[EDITS], found)
+        swept = claims.claim(connection, statements, SWEEP, most[SWEEP], [])
+        assert (len(taken), len(swept)) == (min(dirty, most[EDITS]), most[SWEEP])
 
     cpu = bench.cost(look, lambda: bench.ours(_BEGUN))
     return Round(dirty=dirty, python=cpu.python, postgres=cpu.postgres)

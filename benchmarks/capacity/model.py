@@ -21,7 +21,8 @@ from worker.app import BRIEFS
 from worker.gauges import LOOK_SECONDS, SHARE
 from worker.heralds import BUSY_SECONDS
 from worker.heralds import WINDOW as BRIEFS_WINDOW
-from worker.relay import CHORES_SECONDS, POLL_SECONDS, UNBUILT_SECONDS, WINDOWS
+from worker.relay import CHORES_SECONDS, POLL_SECONDS, UNBUILT_SECONDS, windows
+from worker.settings import WINDOW
 
 RELAYS = 2
 """One leads, another follows."""
@@ -75,6 +76,7 @@ class Account:
     target: Annotated[float, Assumed("share of a core that is to be used")] = 0.6
     fragmentation: Annotated[float, Assumed("Redis's memory to what its keys say")] = 1.3
     bloat: Annotated[float, Assumed("PostgreSQL's tables to what they take when packed")] = 1.5
+    window: Annotated[int, Assumed("messages for edits under way at most: FOREWORD_WINDOW")] = WINDOW
     children: Annotated[int, Assumed("child processes of a worker")] = 8
     memory: Annotated[float, Assumed("GiB of the largest Redis at hand")] = 64.0
     cores: Annotated[float, Assumed("cores of the largest PostgreSQL at hand")] = 32.0
@@ -277,20 +279,21 @@ class Looking:
     period: float
     python: float
     postgres: float
+    window: int
 
     def most(self, lane: str) -> float:
         """Builds of a lane that it can send a second: a window each look."""
-        return WINDOWS[lane] / self.period
+        return windows(self.window)[lane] / self.period
 
 
-def looking(costs: Costs, dirty: float) -> Looking:
+def looking(costs: Costs, dirty: float, window: int = WINDOW) -> Looking:
     """Looks that find so many dirty projects; beyond a page of them it is a page."""
     most = costs.rounds[-1].dirty
     at = min(dirty, most)
     python = between([(each.dirty, each.python) for each in costs.rounds], at) / 1000
     postgres = between([(each.dirty, each.postgres) for each in costs.rounds], at) / 1000
     took = python + postgres
-    return Looking(period=took + max(POLL_SECONDS, took), python=python, postgres=postgres)
+    return Looking(period=took + max(POLL_SECONDS, took), python=python, postgres=postgres, window=window)
 
 
 # ---- what goes on at the busiest
@@ -303,7 +306,7 @@ class _Busy:
         edited, every = _Mean(costs, account.sizes, account.follow), _Mean(costs, account.sizes)
         self.costs, self.account, self.every, self.edited = costs, account, every, edited
         self.editing = editing(account, account.edits * account.peak, edited.cpu.total / 1000)
-        self.looks = looking(costs, self.editing.dirty)
+        self.looks = looking(costs, self.editing.dirty, account.window)
         self.edits, self.reads = account.edits * account.peak, account.reads * account.peak
         self.focuses = account.focuses * account.peak
         self.herd = account.projects * account.zone
@@ -483,7 +486,7 @@ def _limits(busy: _Busy, cores: Mapping[str, float], cache: float) -> Iterator[L
         busy.herd / SPREAD_SECONDS,
         looks.most(SWEEP),
         "builds a second",
-        "a larger window of the sweep; a longer spread; not building what nobody visits",
+        "a larger FOREWORD_WINDOW; a longer spread; not building what nobody visits",
     )
     yield Limit(
         "the relay's interpreter",
@@ -511,7 +514,7 @@ def _limits(busy: _Busy, cores: Mapping[str, float], cache: float) -> Iterator[L
     yield Limit("PostgreSQL's cores", cores["PostgreSQL"], account.cores, "cores", "a larger server")
 
 
-WINDOW_REMEDY = "a larger window of the edits"
+WINDOW_REMEDY = "a larger FOREWORD_WINDOW"
 
 
 # ---- questions to the model
@@ -568,7 +571,7 @@ class Doubled:
         return self.cores, self.cache, self.storage, self.tightest
 
 
-_GIVEN = ("target", "fragmentation", "bloat", "children", "memory", "cores")
+_GIVEN = ("window", "target", "fragmentation", "bloat", "children", "memory", "cores")
 """Of the machines and not of the account."""
 
 

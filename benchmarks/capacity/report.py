@@ -25,7 +25,6 @@ from benchmarks.capacity.model import (
     size,
 )
 from loaders.claims import EDITS
-from worker.relay import WINDOWS
 
 WIDTH = 118
 """Of a line of the page that is no table's."""
@@ -256,7 +255,8 @@ def findings(costs: Costs, account: Account) -> list[str]:
     needs, has = f"{figure(tightest.needs)} {tightest.unit}", figure(tightest.has)
     over = ", ".join(each.name for each in sizing.limits if each.load > 1) or "nothing"
     all_of_it, comfortable = keeps_up(costs, account), keeps_up(costs, account, account.target)
-    sent, behind = (looking(costs, dirty).most(EDITS) for dirty in (WINDOWS[EDITS], costs.rounds[-1].dirty))
+    few, many = account.window, costs.rounds[-1].dirty
+    sent, behind = (looking(costs, dirty, account.window).most(EDITS) for dirty in (few, many))
     unread = account.projects * (1 - account.visited)
     return [
         _line(

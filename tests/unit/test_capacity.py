@@ -28,7 +28,8 @@ from benchmarks.capacity.model import (
 from benchmarks.capacity.report import filled
 from loaders.claims import EDITS, PACE_MILLISECONDS, SLOWEST_MILLISECONDS, SWEEP
 from tasks.project import SPREAD_SECONDS
-from worker.relay import POLL_SECONDS, WINDOWS
+from worker.relay import POLL_SECONDS, windows
+from worker.settings import WINDOW
 
 rates = st.floats(1e-6, 1e4)
 times = st.floats(1e-4, 2.0)
@@ -142,10 +143,11 @@ def test_an_account_of_another_size_has_its_rates_and_people_in_proportion() -> 
 
 def test_midnight_takes_as_long_as_the_relay_lets_it(costs: Costs) -> None:
     account = Account(projects=10**6, edits=0, zone=1)
-    most = WINDOWS[SWEEP] / POLL_SECONDS
+    most = windows(WINDOW)[SWEEP] / POLL_SECONDS
 
     assert size(costs, account.at(1000)).midnight == SPREAD_SECONDS
     assert size(costs, account).midnight >= 10**6 / most
+    assert size(costs, replace(account, window=10 * WINDOW)).midnight < 10**6 / most / 9
 
 
 def test_a_worker_has_no_more_children_than_its_main_process_serves(costs: Costs) -> None:
@@ -159,7 +161,7 @@ def test_a_relay_sends_a_window_each_look_and_fewer_when_many_wait(costs: Costs)
     sent = [looking(costs, dirty).most(EDITS) for dirty in (0, 16, 200, 2000, 10**6)]
 
     assert sent == sorted(sent, reverse=True)
-    assert sent[0] <= WINDOWS[EDITS] / POLL_SECONDS
+    assert sent[0] <= windows(WINDOW)[EDITS] / POLL_SECONDS
     assert sent[-1] == sent[-2]  # it looks at no more than a page
 
 
