@@ -34,15 +34,16 @@ _ALIVE: dict[str, Any] = {
 
 _AS_TEXT = ("uuid", "timestamptz", "timestamp", "date", "numeric", "json", "jsonb")
 
-# A database may have other defaults. Under repeatable read a build that waited for its lock would see what was
-# there before the wait. The server, too, has to find out that we are dead, also in the middle of a statement
-# (where its system can tell): our locks go with our session. Rows that a policy hides would be missing in silence:
-# with row security off, a query that would lose some is refused instead (and ``loaders.catalog`` says so sooner).
+# A database may have other defaults; to compile a plan (jit) takes longer than any of our statements. Under
+# repeatable read a build that waited for its lock would see what was there before the wait. The server, too, has
+# to find out that we are dead, also in the middle of a statement (where its system can tell): our locks go with
+# our session. Rows that a policy hides would be missing in silence: with row security off, a query that would lose
+# some is refused instead (and ``loaders.catalog`` says so sooner).
 _SESSION = """
 set timezone to 'UTC'; set datestyle to 'ISO, YMD'; set lock_timeout to '30s';
 set default_transaction_isolation to 'read committed'; set synchronous_commit to 'on';
 set idle_in_transaction_session_timeout to '5min'; set plan_cache_mode to force_generic_plan;
-set row_security to off;
+set jit to off; set row_security to off;
 set tcp_keepalives_idle to 10; set tcp_keepalives_interval to 5; set tcp_keepalives_count to 3;
 do $$ begin
   perform set_config('client_connection_check_interval', '1s', false);

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from loaders.connection import Connection, by_index, mapped
+from loaders.connection import Connection, mapped
 
 MOST = 1000
 """Dirty projects that are counted; where there are more, it is at least so many."""
@@ -48,9 +48,8 @@ class Glance:
 def glance(connection: Connection) -> Glance:
     """How the system stands now."""
     with mapped("looking how the system stands"):
-        with by_index(connection):
-            found = connection.execute(_GLANCE, {"most": MOST}, prepare=True)
-        (row,) = found.fetchall()
+        # Planned anew each time: a plan made while the log was empty would read all of it for each project.
+        (row,) = connection.execute(_GLANCE, {"most": MOST}, prepare=False).fetchall()
     return Glance(
         dirty=row[0],
         building=row[1],

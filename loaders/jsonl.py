@@ -79,6 +79,17 @@ where exists (select from {target} p where p.id = owned.id) or exists (select fr
 order by id
 """
 
+# Projects get their handles in the order of the file, and not in the order in which they happen to be built.
+_NUMBER = """
+insert into fw_handles (project_id, entity_id, kind, number)
+select id, id, 'project', nextval('fw_project_number') from (
+  select s.id from {stage} s
+  where not exists (select from fw_handles h where h.project_id = s.id and h.entity_id = s.id)
+  order by s.fw_line) unnumbered
+on conflict do nothing
+"""
+_NUMBERED = "select to_regclass('fw_handles') is not null"
+
 _COUNT = "select count(*) from {stage}"
 
 
@@ -268,12 +279,20 @@ def _merge(connection: Connection, sources: list[_Source], catalog: Catalog, fau
             ((rows[source.table],),) = connection.execute(_statement(_COUNT, source.table)).fetchall()
             merge = _statement(_MERGE, source.table, source.reader.columns)
             changed[source.table] = connection.execute(merge).rowcount
+    _number(connection, sources, catalog.kinds.project.table)
     return Imported(
         rows=rows,
         changed=changed,
         skipped=tuple(sorted(faults.places)),
         projects=tuple(project for (project,) in touched),
     )
+
+
+def _number(connection: Connection, sources: list[_Source], projects: str) -> None:
+    """Draw handles for new projects; in a database that was not migrated yet, their first builds do."""
+    named = any(source.table == projects for source in sources)
+    if named and connection.execute(_NUMBERED).fetchall() == [(True,)]:
+        connection.execute(_statement(_NUMBER, projects))
 
 
 def _touched(sources: list[_Source], catalog: Catalog) -> sql.Composed:

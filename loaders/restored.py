@@ -7,17 +7,24 @@ have begun anew as well: what the log and the record say of ids lies in the futu
 
 from loaders.connection import Connection, mapped
 
-_ANEW = "update fw_facts set value = value + 1 where name = 'epoch' returning value"
+# Not the next number: a backup may be restored twice, and both lives are others.
+_ANEW = """
+update fw_facts set value = greatest(value + 1, extract(epoch from now())::bigint) where name = 'epoch'
+returning value
+"""
 _LOGGED = "update fw_changes set txid = pg_current_xact_id()"
-_TRIED = "update fw_projects set tried = pg_current_snapshot()::text where tried <> ''"
+_PARKED = """
+update fw_projects set parked_at = null, attempts = 0, tried = '', refresh_at = now(), quiet_until = '-infinity'
+where parked_at is not null
+"""
 
 
 def begin_anew(connection: Connection) -> int:
     """Begin a new epoch, in one transaction; which it is. Does no harm where nothing was restored: everything is
-    built again.
+    built again, and what was parked is tried again.
     """
     with mapped("beginning a new epoch"), connection.transaction():
         ((epoch,),) = connection.execute(_ANEW).fetchall()
         connection.execute(_LOGGED)
-        connection.execute(_TRIED)
+        connection.execute(_PARKED)
     return int(epoch)

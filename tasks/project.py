@@ -297,7 +297,8 @@ def _on_record(draft: Draft, stamp: Stamp, marker: str, tools: Tools) -> Publish
     return Published(
         snapshot=stamp.snapshot,
         entities=sum(map(len, draft.rows.entities.values())),
-        marker=marker,
+        # The epoch may have changed during the build: then it is compared again.
+        marker=marker if marker.startswith(f"{stamp.epoch}.") else "",
         valid_for=None if for_ever else left,
         refresh_in=aged if for_ever else min(left + spread + 1, aged),
     )

@@ -53,8 +53,10 @@ def behind(context: ssl.SSLContext, server: Path) -> Iterator[int]:
     try:
         starting = asyncio.start_server(carry, "127.0.0.1", 0, ssl=context)
         listening = asyncio.run_coroutine_threadsafe(starting, loop).result()
-        yield int(listening.sockets[0].getsockname()[1])
-        asyncio.run_coroutine_threadsafe(end(), loop).result()
+        try:
+            yield int(listening.sockets[0].getsockname()[1])
+        finally:
+            asyncio.run_coroutine_threadsafe(end(), loop).result()
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 bad input (nothing was changed), 3 PostgreSQL or
 """
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -108,6 +109,7 @@ for command in (
 def main(arguments: Sequence[str]) -> int:
     """Run a command; its exit code."""
     _listen()
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it ignores is nobody's concern here
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a title that a terminal cannot show is no reason to end

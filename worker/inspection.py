@@ -11,9 +11,14 @@ from kombu import pidbox
 from worker.events import emit
 
 LOOKS = frozenset(
-    {"ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked", "conf"}
+    {
+        *("ping", "stats", "active_queues", "registered", "scheduled", "active", "reserved", "revoked", "conf"),
+        "heartbeat",
+    }
 )
-"""What we and Flower ask workers. Not ``hello``: it takes the sender's word for which tasks are revoked."""
+"""What we and Flower ask workers, and Flower's call to say that they are there. Not ``hello``: it takes the
+sender's word for which tasks are revoked.
+"""
 
 
 class _Node(pidbox.Node):

@@ -144,7 +144,7 @@ class Lookout(threading.Thread):
             return None
 
     def _look_who_is_ready(self, answers: Mapping[str, bool]) -> None:
-        """Workers when they answer, what listens when it is listening, and others when they have not ended."""
+        """Workers when they answer, what listens when it does, and others when they have left a sign of life."""
         starting = [kept for kept in self._kept if kept.state == State.STARTING and kept.pid is not None]
         working = [kept for kept in starting if kept.part.arguments[0] == "work"]
         replies: set[str] = set()
@@ -154,11 +154,11 @@ class Lookout(threading.Thread):
         for kept in starting:
             pid = kept.pid or 0
             if kept in working:
-                is_ready = any(f"-{pid}@" in name for name in replies)
+                is_ready = any(name.endswith(f"-{pid}@{socket.gethostname()}") for name in replies)
             elif kept.part.name in self._listening:
                 is_ready = _listens(self._listening[kept.part.name])
             else:
-                is_ready = time.monotonic() - kept.begun > PAUSES[0]
+                is_ready = (self._settings.health / f"{kept.part.name}-{pid}").exists()
             if is_ready:
                 kept.ready_pid = pid
 

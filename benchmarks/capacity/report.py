@@ -173,7 +173,7 @@ def _sizing(sizings: Sequence[Sizing]) -> Table:
     first = sizings[0]
     rows = [
         *(row(f"{name} a second", lambda each, name=name: each.rates[name]) for name in first.rates),
-        row("builds for an edit", lambda each: each.rates["builds for edits"] / each.rates["edits"]),
+        row("builds for an edit", lambda each: each.rates["builds for edits"] / max(each.rates["edits"], 1e-9)),
         *(row(f"cores, {name}", lambda each, name=name: each.cores[name]) for name in first.cores),
         row("cores, all", lambda each: sum(each.cores.values())),
         *(row(f"workers, {name}", lambda each, name=name: each.workers[name]) for name in first.workers),

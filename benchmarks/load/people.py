@@ -46,13 +46,14 @@ class Seen:
     """What the people saw. Lists only grow: who wants a part takes slices.
 
     Attributes:
-        edits: every edit of a live project, in the order of its commit; ``took`` seconds each transaction.
+        edits: every edit of a live project.
+        took: when each transaction was committed, and the seconds that it took.
         reads: seconds, by what was read; ``statuses`` what came of it.
         failures: whatever should not have happened.
     """
 
     edits: list[Followed] = field(default_factory=list)
-    took: list[float] = field(default_factory=list)
+    took: list[tuple[float, float]] = field(default_factory=list)
     reads: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -167,7 +168,7 @@ class People:
                 token = foreword.token(database)
                 database.commit()
                 committed = time.monotonic()
-                self.seen.took.append(committed - began)
+                self.seen.took.append((committed, committed - began))
                 followed = [Followed(each.id, token, committed) for each in changed if not each.gone]
                 self.seen.edits += followed
                 for each in followed:

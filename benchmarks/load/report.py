@@ -108,7 +108,7 @@ def outcome(record: Record) -> Outcome:
         built=record.built,
         edits_a_second=len(edits) / lasted,
         reads_a_second=sum(map(len, record.seen.reads.values())) / lasted,
-        transaction=Spread.of(record.seen.took[: len(edits)]),
+        transaction=Spread.of(took for at, took in record.seen.took if record.began <= at < record.ended),
         lag=Spread.of(edit.lag for edit in edits if edit.lag is not None),
         rested_lag=Spread.of(_rested(record)),
         restarting_lag=Spread.of(edit.lag for edit in record.edits(*record.restarting) if edit.lag is not None),

@@ -15,7 +15,7 @@ from benchmarks.load import account as accounts
 from benchmarks.load.account import Account
 from benchmarks.load.judge import Step
 from benchmarks.load.people import Followed, Pace, People, Seen
-from benchmarks.load.system import CHECKOUT, System
+from benchmarks.load.system import CHECKOUT, System, environment
 from benchmarks.load.watch import Sample, Watch, cores, others
 from foreword.errors import ForewordError
 from loaders.condition import condition
@@ -243,7 +243,12 @@ def _audit(system: System, projects: int) -> dict[str, Any]:
     """Every bundle against a fresh build, by the command that an operator has."""
     command = ["--data-dir", str(system.home), "audit", "--projects", str(max(projects, 1)), "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "worker", *command], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-m", "worker", *command],
+        cwd=CHECKOUT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if not done.stdout:
         raise ForewordError(f"the audit gave nothing, exit code {done.returncode}")

@@ -88,6 +88,11 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
     return []
 
 
+def environment() -> dict[str, str]:
+    """Ours without settings: those of the system are its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("FOREWORD_")}
+
+
 @contextmanager
 def running(home: Path) -> Iterator[System]:
     """The system for the length of a block, with its data in ``home``; stopped in order afterwards.
@@ -95,12 +100,10 @@ def running(home: Path) -> Iterator[System]:
     Raises:
         ForewordError: it did not start.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREWORD_")}
-    environment[PARENT] = str(os.getpid())  # so that it ends with us, however we end
     process = subprocess.Popen(
         [sys.executable, "-m", "worker", "--data-dir", str(home), "up", "--json", "--flower-port", "0"],
         cwd=CHECKOUT,
-        env=environment,
+        env={**environment(), PARENT: str(os.getpid())},  # so that it ends with us, however we end
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

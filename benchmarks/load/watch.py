@@ -83,8 +83,8 @@ class Watch:
                 began = time.monotonic()
                 try:
                     self.samples.append(self.sample())
-                except (ForewordError, redis.RedisError, psutil.Error, OSError) as error:
-                    self.failures.append(f"{type(error).__name__}: {error}")
+                except ForewordError as error:
+                    self.failures.append(str(error))
                 over.wait(max(began + self.every - time.monotonic(), 0))
 
         thread = threading.Thread(target=look, name="watch", daemon=True)
@@ -96,7 +96,17 @@ class Watch:
             thread.join()
 
     def sample(self) -> Sample:
-        """One look; its own connections are not counted."""
+        """One look; its own connections are not counted.
+
+        Raises:
+            ForewordError: it could not look.
+        """
+        try:
+            return self._sample()
+        except (redis.RedisError, psutil.Error, OSError) as error:
+            raise ForewordError(f"looking at the system: {type(error).__name__}: {error}") from error
+
+    def _sample(self) -> Sample:
         services = self.system.services
         with (
             closing(connect(services.database_url)) as connection,

@@ -217,14 +217,14 @@ def test_after_a_restore_everything_is_built_again_in_a_new_epoch(fresh: System,
 
         def again() -> bool:
             found = Reader(fresh.redis, asks=False).project(project, actor=TRUSTED).stamp
-            return before is not None and found is not None and found.epoch == before.epoch + 1
+            return found is not None and found.epoch == json.loads(said.out)["epoch"]
 
         assert eventually(again)
         assert read(fresh, project, edited(fresh, project, "after")).status == "fresh"
 
     assert before is not None
     assert (unasked.code, "say --yes" in unasked.err) == (2, True)
-    assert json.loads(said.out) == {"epoch": before.epoch + 1}
+    assert json.loads(said.out)["epoch"] > before.epoch
 
 
 @pytest.mark.promise("fresh.calendar")

@@ -496,12 +496,12 @@ def test_projects_from_before_the_triggers_and_of_an_earlier_layout_are_found(
 def test_what_is_not_in_this_redis_is_due_again(
     application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
 ) -> None:
-    redis_client.hset(keys.MARKER, keys.VALUE, "one")
+    redis_client.hset(keys.MARKER, keys.VALUE, "1.one")
     for project in (A, B):
         edit(application, project)
         rebuild_project(project, tools, if_due=True)
     relay.execute("update fw_projects set generation = 0 where project_id = %s", [C])
-    same = claims.unverified(relay, "one")
+    same = claims.unverified(relay, "1.one")
 
     found = claims.unverified(relay, "two")
     there = [(project, generation, project == A) for project, generation in found]
@@ -514,6 +514,16 @@ def test_what_is_not_in_this_redis_is_due_again(
 
 
 @pytest.mark.promise("fresh.reconciled")
+def test_a_build_during_which_the_epoch_changed_is_compared_anew(
+    application: Connection, relay: Connection, tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    redis_client.hset(keys.MARKER, keys.VALUE, "2.one")  # the relay was faster
+    edit(application, A)
+    rebuild_project(A, tools, if_due=True)
+
+    assert A in {project for project, _ in claims.unverified(relay, "2.one")}
+
+
 def test_a_build_that_ends_during_the_comparison_is_compared_anew(
     application: Connection, relay: Connection, tools: Tools
 ) -> None:

@@ -7,6 +7,9 @@ from strategies import uid
 import foreword
 from foreword import TRUSTED, Reader
 from foreword.reader import Context
+from loaders import claims
+from loaders.catalog import inspect
+from loaders.claims import SWEEP
 from loaders.condition import condition
 from loaders.connection import Connection
 from loaders.restored import begin_anew
@@ -65,17 +68,20 @@ def test_with_it_a_build_empties_the_log_and_no_token_from_before_is_held(
     assert read(redis_client, after).status == "fresh"
 
 
-def test_with_it_an_edit_has_a_parked_project_tried_again(restored: Connection) -> None:
-    seen = (
-        "select pg_visible_in_snapshot(c.txid, p.tried::pg_snapshot) from fw_changes c join fw_projects p"
-        " using (project_id) order by c.txid desc limit 1"
-    )
-    restored.execute("delete from fw_changes")
-    restored.execute("update onto_projects set name = 'Mole' where id = %s", [PROJECT])
-    taken_for_seen = restored.execute(seen).fetchall()
+def test_with_it_a_parked_project_is_built_again_without_an_edit(restored: Connection, tools: Tools) -> None:
+    statements = claims.compile_claims(inspect(restored))
 
+    before = claims.claim(restored, statements, SWEEP, 4, [])
     begin_anew(restored)
-    restored.execute("update onto_projects set name = 'Jetty' where id = %s", [PROJECT])
+    claimed = claims.claim(restored, statements, SWEEP, 4, [])
 
-    assert taken_for_seen == [(True,)]
-    assert restored.execute(seen).fetchall() == [(False,)]
+    assert (before, [each.project_id for each in claimed]) == ([], [PROJECT])
+    assert rebuild_project(PROJECT, tools, if_due=True) is not None
+
+
+def test_a_backup_that_is_restored_twice_gives_two_epochs(connection: Connection) -> None:
+    first = begin_anew(connection)
+    connection.execute("update fw_facts set value = 1 where name = 'epoch'")
+    connection.execute("select pg_sleep(1.1)")
+
+    assert begin_anew(connection) > first

@@ -162,7 +162,7 @@ def record(**changes: Any) -> Record:
         "options": options,
         "began": 0.0,
         "ended": SECONDS,
-        "seen": Seen(edits=edits, took=[0.01] * 100),
+        "seen": Seen(edits=edits, took=[(1.0, 0.01)] * 100),
         "samples": samples(LEVEL),
         "restarts": {"relay": 2.0},
         "due": 2,
@@ -180,18 +180,18 @@ def test_a_run_in_which_everything_held_has_nothing_wrong() -> None:
 
 
 def lost() -> Seen:
-    return Seen(edits=[Followed("p", "t", 1.0, 0.1), Followed("q", "u", 2.0)], took=[0.01] * 2)
+    return Seen(edits=[Followed("p", "t", 1.0, 0.1), Followed("q", "u", 2.0)], took=[(1.0, 0.01)] * 2)
 
 
 WRONG: dict[str, dict[str, Any]] = {
     "1 edits never became readable": {"seen": lost()},
-    "an edit took 31.0 s": {"seen": Seen(edits=[Followed("p", "t", 1.0, 31.0)], took=[0.01])},
+    "an edit took 31.0 s": {"seen": Seen(edits=[Followed("p", "t", 1.0, 31.0)], took=[(1.0, 0.01)])},
     "nothing was edited": {"seen": Seen()},
     "things still waited": {"drained": None},
     "1 briefs were told of 2": {"told": 1},
     "a brief was told 500 s after": {"late": [500.0, 0.1]},
     "chat 1: NotAMember": {
-        "seen": Seen(edits=record().seen.edits, took=[0.1] * 100, failures=["chat 1: NotAMember"])
+        "seen": Seen(edits=record().seen.edits, took=[(1.0, 0.1)] * 100, failures=["chat 1: NotAMember"])
     },
     "not planned: the relay": {"died": ["the relay was ended by SIGKILL"]},
     "the audit found 1 bundles different": {"audit": {"same": 9, "different": 1, "missing": 0}},

@@ -37,12 +37,13 @@ def health(settings: Settings, *, role: str | None, seconds: float | None, as_js
     while it takes nothing of what waits; a beat's only when it could send a tick.
 
     With --role system: whether edits are built. Nobody leading is not well, nor is an old edit while nothing was
-    finished lately; exit code 3 where PostgreSQL does not answer.
+    finished lately; a pause is well. Exit code 3 where PostgreSQL does not answer.
     """
     if role == SYSTEM:
         with services(settings) as found, connect(found.database_url) as connection:
-            lines = unwell(condition(connection), seconds or PROGRESS_SECONDS)
-        well, lines = not lines, lines or ["all that is edited is built"]
+            now = condition(connection)
+        lines = unwell(now, seconds or PROGRESS_SECONDS)
+        well, lines = not lines, lines or [_going(now)]
     else:
         well, lines = judged(settings.health, role or "", seconds or SECONDS)
     if as_json:
@@ -51,6 +52,13 @@ def health(settings: Settings, *, role: str | None, seconds: float | None, as_js
         for line in lines:
             (click.echo if well else say)(line)
     return 0 if well else 1
+
+
+def _going(now: Condition) -> str:
+    """What a system that is well does."""
+    if now.paused >= EVERYTHING:
+        return f"everything is paused; edited projects that wait: {now.dirty}"
+    return "all that is edited is built" if not now.dirty else f"edited projects being built: {now.dirty}"
 
 
 def unwell(now: Condition, seconds: float) -> list[str]:

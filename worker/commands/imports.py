@@ -22,7 +22,8 @@ def import_(settings: Settings, *, directory: Path, skip_bad: bool, as_json: boo
     """Import the <table>.jsonl files of DIRECTORY.
 
     One JSON object a line, one transaction for all of them: a bad row is named by file and line, and nothing
-    is imported. Importing again updates what differs. Rebuild afterwards: `python -m worker rebuild --all`.
+    is imported. Importing again updates what differs. A relay has what is new or different built at once; without
+    one, `python -m worker rebuild --all` does.
     """
     with services(settings) as found:
         if settings.database_url is None:

@@ -4,6 +4,7 @@ hearing of them any more.
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import click
 
@@ -40,14 +41,22 @@ def list_(settings: Settings, *, dropped: bool, limit: int, as_json: bool) -> No
     if as_json:
         print_json([asdict(each) | {"handle": _handle(each), "dropped": each.dropped} for each in listed])
         return
-    rows = [
-        (e.project_id, _handle(e), e.since or "dropped", e.attempts, e.built_at or "never", e.edits, e.error)
-        for e in listed
-    ]
-    fields = ("project", "handle", "parked", "attempts", "bundle of", "edits", "error")
-    console().print(table(fields, rows, right=("attempts", "edits")))
     if not listed:
         click.echo("none")
+        return
+    rows = [
+        (e.project_id, _handle(e), _minute(e.since, "dropped"), e.attempts, _minute(e.built_at, "never"), e.edits)
+        for e in listed
+    ]
+    fields = ("project", "handle", "parked (UTC)", "attempts", "bundle of (UTC)", "edits")
+    screen = console()
+    screen.print(table(fields, rows, right=("attempts", "edits")))
+    for each in listed:  # whole, for they name the row to mend
+        screen.print(f"{_handle(each) or each.project_id}: {each.error}", soft_wrap=True, markup=False)
+
+
+def _minute(at: datetime | None, none: str) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" if at is not None else none
 
 
 @parked_.command()

@@ -92,7 +92,7 @@ def build(settings: Settings, *, counts: int | None, loglevel: str | None) -> No
 @click.pass_obj
 def pause(settings: Settings, *, what: str) -> None:
     """Have the relays claim nothing, within a second, until `resume`: nothing at all (briefs neither), or nothing
-    of the bulk that nobody waits for. Edits go on and wait in the change log.
+    of the bulk that nobody waits for. Edits go on and wait in the change log. `rebuild` and `brief` still build.
     """
     paused = _switch(settings, _PAUSE, what)
     click.echo(f"paused: {_SAID[paused]}; `python -m worker resume` goes on")

@@ -17,10 +17,11 @@ def restored(settings: Settings, *, yes: bool, as_json: bool) -> None:
     """Say that the database went back in time: that it was restored from a backup, or is a replica that lacked
     commits.
 
-    Begins a new epoch: every bundle is built again, edits first, and nobody is told any more that a bundle holds
-    an edit which the database has lost. Bundles stay readable meanwhile. Best before relays and workers start.
+    Begins a new epoch: every bundle is built again, edits first, also of parked projects. From then on nobody is
+    told that a bundle holds an edit which the database has lost. Bundles stay readable meanwhile. Best before
+    relays and workers start.
     """
-    with services(settings) as found, connect(found.database_url) as connection:
+    with services(settings) as found, connect(found.database_url, statement_seconds=0) as connection:
         confirm("begin a new epoch, and have everything built again?", yes=yes)
         epoch = begin_anew(connection)
     if as_json:

@@ -296,7 +296,7 @@ def processes(kept: list[Kept], seen: Seen) -> Table:
                 each.part.name,
                 each.pid,
                 Text(each.state.value, COLOURS[each.state]),
-                duration(now - each.begun) if each.pid else f"in {max(each.rests_until - now, 0):.0f} s",
+                _since(each, now),
                 max(each.restarts, 0),
                 f"{size / 1e6:.0f} MB" if size else "",
                 last_word(each),
@@ -310,6 +310,13 @@ def processes(kept: list[Kept], seen: Seen) -> Table:
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else "" if cell is None else str(cell) for cell in row))
     return made
+
+
+def _since(kept: Kept, now: float) -> str:
+    """For how long it has run, or until when it rests."""
+    if kept.pid:
+        return duration(now - kept.begun)
+    return f"in {max(kept.rests_until - now, 0):.0f} s" if kept.state == State.RESTING else ""
 
 
 def system(seen: Seen) -> Table:
