@@ -88,7 +88,11 @@ select id, id, 'project', nextval('fw_project_number') from (
   order by s.fw_line) unnumbered
 on conflict do nothing
 """
-_NUMBERED = "select to_regclass('fw_handles') is not null"
+_MAY_NUMBER = """
+select coalesce(has_table_privilege(to_regclass('fw_handles'), 'select')
+  and has_table_privilege(to_regclass('fw_handles'), 'insert')
+  and has_sequence_privilege(to_regclass('fw_project_number'), 'usage'), false)
+"""
 
 _COUNT = "select count(*) from {stage}"
 
@@ -289,9 +293,11 @@ def _merge(connection: Connection, sources: list[_Source], catalog: Catalog, fau
 
 
 def _number(connection: Connection, sources: list[_Source], projects: str) -> None:
-    """Draw handles for new projects; in a database that was not migrated yet, their first builds do."""
+    """Draw handles for new projects. Where we may not, as the application's role, or cannot before the migration,
+    their first builds do.
+    """
     named = any(source.table == projects for source in sources)
-    if named and connection.execute(_NUMBERED).fetchall() == [(True,)]:
+    if named and connection.execute(_MAY_NUMBER).fetchall() == [(True,)]:
         connection.execute(_statement(_NUMBER, projects))
 
 

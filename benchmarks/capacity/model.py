@@ -472,7 +472,7 @@ def _wal(busy: _Busy) -> float:
     return (
         busy.editing.builds * busy.edited.of(lambda each: each.wal)
         + busy.swept * busy.every.of(lambda each: each.wal)
-        + busy.edits * (costs.edit.logged_wal - costs.edit.plain_wal)
+        + busy.edits * max(costs.edit.logged_wal - costs.edit.plain_wal, 0.0)
         + busy.briefs * _of_brief(busy, lambda each: each.row)
     )
 

@@ -634,3 +634,20 @@ def test_any_legal_values_come_back_as_they_went_in(
     assert plain == [row["title"], row.get("state_key"), row.get("priority")]
     assert EPOCH + timedelta(microseconds=int(Decimal(seconds) * 10**6)) == datetime.fromisoformat(row["due_at"])
     assert exactly(props or "null") == exactly(json.dumps(row["props"]))
+
+
+# ---- handles
+
+
+def test_projects_have_their_handles_in_the_order_of_the_file(
+    connection: Connection, catalog: Catalog, directory: Path
+) -> None:
+    last, first, late = (uid(f"project {name}") for name in ("z", "a", "late"))
+    numbers = "select entity_id from fw_handles where kind = 'project' order by number"
+    write(directory, "onto_projects", project(last), project(first))
+    import_directory(connection, directory, catalog)
+
+    write(directory, "onto_projects", project(late), project(first), project(last))
+    import_directory(connection, directory, catalog)
+
+    assert column(connection, numbers) == [last, first, late]
