@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.pq import TransactionStatus
 from sqlalchemy import create_engine
+from strategies import uid
 
 from foreword.errors import BadInput, BadRows, Unavailable
 from foreword.kinds import KINDS, Column, Field, Kind
