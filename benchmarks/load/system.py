@@ -94,14 +94,15 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[System]:
-    """The system for the length of a block, with its data in ``home``; stopped in order afterwards.
+def running(home: Path, *options: str) -> Iterator[System]:
+    """The system for the length of a block, with its data in ``home`` and more ``options`` of ``up``; stopped in
+    order afterwards.
 
     Raises:
         ForewordError: it did not start.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "worker", "--data-dir", str(home), "up", "--json", "--flower-port", "0"],
+        [sys.executable, "-m", "worker", "--data-dir", str(home), "up", "--json", "--flower-port", "0", *options],
         cwd=CHECKOUT,
         env={**environment(), PARENT: str(os.getpid())},  # so that it ends with us, however we end
         stdin=subprocess.DEVNULL,
