@@ -48,13 +48,13 @@ class Seen:
     Attributes:
         edits: every edit of a live project.
         took: when each transaction was committed, and the seconds that it took.
-        reads: seconds, by what was read; ``statuses`` what came of it.
+        reads: likewise, by what was read; ``statuses`` what came of it.
         failures: whatever should not have happened.
     """
 
     edits: list[Followed] = field(default_factory=list)
     took: list[tuple[float, float]] = field(default_factory=list)
-    reads: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    reads: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     statuses: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
@@ -209,5 +209,6 @@ class People:
                 what = dice.choices([*READS], [weight for weight, _ in READS.values()])[0]
                 began = time.monotonic()
                 status = READS[what][1](reader, user, dice.choice(user.projects).id)
-                self.seen.reads[what].append(time.monotonic() - began)
+                ended = time.monotonic()
+                self.seen.reads[what].append((ended, ended - began))
                 self.seen.statuses[f"{what}: {status}"] += 1

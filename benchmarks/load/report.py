@@ -99,6 +99,7 @@ def outcome(record: Record) -> Outcome:
     steady = record.steady
     lasted = record.ended - record.began
     edits = record.edits(record.began, record.ended)
+    reads = {what: _steady(record, taken) for what, taken in sorted(record.seen.reads.items())}
     return Outcome(
         seconds=lasted,
         projects=record.options.projects,
@@ -107,13 +108,13 @@ def outcome(record: Record) -> Outcome:
         filled=record.filled,
         built=record.built,
         edits_a_second=len(edits) / lasted,
-        reads_a_second=sum(map(len, record.seen.reads.values())) / lasted,
-        transaction=Spread.of(took for at, took in record.seen.took if record.began <= at < record.ended),
+        reads_a_second=sum(spread.number for spread in reads.values()) / lasted,
+        transaction=_steady(record, record.seen.took),
         lag=Spread.of(edit.lag for edit in edits if edit.lag is not None),
         rested_lag=Spread.of(_rested(record)),
         restarting_lag=Spread.of(edit.lag for edit in record.edits(*record.restarting) if edit.lag is not None),
         restarts=record.restarts,
-        reads={what: Spread.of(taken) for what, taken in sorted(record.seen.reads.items())},
+        reads=reads,
         statuses=dict(sorted(record.seen.statuses.items())),
         briefs_due=record.due,
         briefs_told=record.told,
@@ -141,6 +142,11 @@ def _cores(steady: Sequence[Sample]) -> dict[str, float]:
         for name, share in cores(first, last)[0].items():
             totals[name] += share / (len(steady) - 1)
     return dict(totals)
+
+
+def _steady(record: Record, taken: Iterable[tuple[float, float]]) -> Spread:
+    """Of (when, seconds) of the steady part."""
+    return Spread.of(took for at, took in taken if record.began <= at < record.ended)
 
 
 def _rested(record: Record) -> Iterator[float]:
@@ -243,7 +249,22 @@ def growths(steady: Sequence[Sample]) -> Iterator[Growth]:
 
 def show(found: Outcome) -> None:
     """Print tables."""
+    _show_times(found)
+    _show_memory(found)
+    if found.steps:
+        _show_steps(found.steps)
     screen = console()
+    screen.print(f"bound first by: {found.bound}", soft_wrap=True)
+    drained = f"{found.drained:.1f} s" if found.drained is not None else "never"
+    screen.print(f"idle after the last edit: {drained}")
+    audit = {name: value for name, value in found.audit.items() if isinstance(value, int)}
+    screen.print(f"audit of bundles against fresh builds: {_listed(audit)}")
+    for each in found.wrong:
+        screen.print(f"WRONG: {each}", style="bold red", soft_wrap=True)
+    screen.print("everything held" if not found.wrong else f"{len(found.wrong)} things did not hold", style="bold")
+
+
+def _show_times(found: Outcome) -> None:
     heading(
         f"{found.seconds:.0f} s: {found.projects} projects, {found.entities} entities, {found.users} people;"
         f" inserted in {found.filled:.0f} s, all built {found.built:.1f} s later"
@@ -256,21 +277,24 @@ def show(found: Outcome) -> None:
         **{f"read: {what}": spread for what, spread in found.reads.items()},
         "brief due to told": found.late,
     }
-    columns: tuple[str, ...] = ("milliseconds", "number", "p50", "p95", "p99", "worst")
+    columns = ("milliseconds", "number", "p50", "p95", "p99", "worst")
     rows = [
         (what, s.number, *(f"{1000 * value:.1f}" for value in (s.p50, s.p95, s.p99, s.worst)))
         for what, s in spreads.items()
     ]
+    screen = console()
     screen.print(table(columns, rows, right=columns[1:]))
-    screen.print(
-        f"{found.edits_a_second:.1f} edits/s, {found.reads_a_second:.1f} reads/s: {_listed(found.statuses)}"
-    )
+    screen.print(f"{found.edits_a_second:.1f} edits/s, {found.reads_a_second:.1f} reads/s")
+    screen.print(f"what came of all reads: {_listed(found.statuses)}", soft_wrap=True)
     screen.print(f"briefs: {found.briefs_told} told of {found.briefs_due}")
     if found.restarts:
         screen.print(f"restarted, s: {_listed({name: f'{took:.1f}' for name, took in found.restarts.items()})}")
+
+
+def _show_memory(found: Outcome) -> None:
     heading("MiB over time: the largest process's own, and all of the group with their parts of what is shared")
     columns = ("group", "processes", "cores", *QUARTERS, *(f"all {quarter}" for quarter in QUARTERS))
-    lines: list[tuple[Any, ...]] = [
+    rows = [
         (
             each.group,
             each.processes,
@@ -279,34 +303,29 @@ def show(found: Outcome) -> None:
         )
         for each in found.memory
     ]
-    screen.print(table(columns, lines, right=columns[1:]))
+    screen = console()
+    screen.print(table(columns, rows, right=columns[1:]))
     screen.print(f"stored in Redis, MiB: {', '.join(f'{value:.1f}' for value in found.redis_mib)}")
     for name, (least, most, last) in found.connections.items():
         screen.print(f"connections to {name}: {least} to {most}, in the end {last}")
-    if found.steps:
-        heading("more and more edits, until something binds")
-        columns = ("edits/s asked", "done", "p50 ms", "p99 ms", "behind", "cores busy", "held")
-        lines = [
-            (
-                f"{step['asked']:.0f}",
-                f"{step['done']:.0f}",
-                f"{1000 * step['p50']:.0f}",
-                f"{1000 * step['p99']:.0f}",
-                step["behind"],
-                f"{sum(step['cores'].values()):.2f}",
-                "yes" if step["holds"] else "no",
-            )
-            for step in found.steps
-        ]
-        screen.print(table(columns, lines, right=columns))
-    screen.print(f"bound first by: {found.bound}", soft_wrap=True)
-    drained = f"{found.drained:.1f} s" if found.drained is not None else "never"
-    screen.print(f"idle after the last edit: {drained}")
-    audit = {name: value for name, value in found.audit.items() if isinstance(value, int)}
-    screen.print(f"audit of bundles against fresh builds: {_listed(audit)}")
-    for each in found.wrong:
-        screen.print(f"WRONG: {each}", style="bold red", soft_wrap=True)
-    screen.print("everything held" if not found.wrong else f"{len(found.wrong)} things did not hold", style="bold")
+
+
+def _show_steps(steps: Sequence[Mapping[str, Any]]) -> None:
+    heading("more and more edits, until something binds")
+    columns = ("edits/s asked", "done", "p50 ms", "p99 ms", "behind", "cores busy", "held")
+    rows = [
+        (
+            f"{step['asked']:.0f}",
+            f"{step['done']:.0f}",
+            f"{1000 * step['p50']:.0f}",
+            f"{1000 * step['p99']:.0f}",
+            step["behind"],
+            f"{sum(step['cores'].values()) + step['others']:.2f}",
+            "yes" if step["holds"] else "no",
+        )
+        for step in steps
+    ]
+    console().print(table(columns, rows, right=columns))
 
 
 def _listed(found: Mapping[str, Any]) -> str:
