@@ -23,7 +23,7 @@ from foreword.errors import ForewordError, Unavailable
 from foreword.store import RedisStore
 from loaders import privileges
 from loaders.catalog import inspect
-from loaders.condition import Condition, condition
+from loaders.condition import Condition, clock, condition
 from loaders.connection import Connection, connect
 from loaders.migrate import newest
 from loaders.watch import unwatched
@@ -316,26 +316,44 @@ def _round_trip(one: Patient) -> Found:
 # ---- this machine
 
 
-def _clocks(one: Patient) -> Found:
-    def off(ask: Callable[[], float]) -> float:
-        """The other clock's lead; half of the answer's way is its way back."""
-        before = time.time()
-        said = ask()
-        return said - (before + time.time()) / 2
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """By how much another clock is before this host's, and how wrong that may be; both in seconds."""
 
+    seconds: float
+    doubt: float
+
+    @property
+    def at_least(self) -> float:
+        """How far the clocks are apart for certain, before or behind."""
+        return max(0.0, abs(self.seconds) - self.doubt)
+
+
+def lead(ask: Callable[[], float]) -> Lead:
+    """What a server's answer says of its clock: a slow answer says little, and is not taken for a wrong clock.
+
+    The server read its clock somewhere between question and answer; the middle is at most half of that off.
+    """
+    before = time.time()
+    said = ask()
+    after = time.time()
+    return Lead(said - (before + after) / 2, (after - before) / 2)
+
+
+def _clocks(one: Patient) -> Found:
     def redis_time(role: str) -> float:
         seconds, micros = one.redis(role).time()
         return float(seconds) + float(micros) / 1e6
 
-    leads = {"PostgreSQL": off(lambda: _condition(one).now)}
+    leads = {"PostgreSQL": lead(lambda: clock(one.database))}
     for role in (CACHE, BROKER):
         with redis_errors("asking for the time"), suppress(redis.ResponseError):  # who may not ask, does not
-            leads[f"the {role}"] = off(lambda role=role: redis_time(role))  # type: ignore[misc]
-    worst = max(leads.values(), key=abs)
-    said = ", ".join(f"{name} {lead:+.2f} s" for name, lead in leads.items())
-    if abs(worst) <= CLOCK_SECONDS:
+            leads[f"the {role}"] = lead(lambda role=role: redis_time(role))  # type: ignore[misc]
+    worst = max(each.at_least for each in leads.values())
+    if worst <= CLOCK_SECONDS:
         return OK, f"within {CLOCK_SECONDS:.0f} s of this host's"
-    verdict = WARN if abs(worst) <= WRONG_CLOCK_SECONDS else FAIL
+    verdict = WARN if worst <= WRONG_CLOCK_SECONDS else FAIL
+    said = ", ".join(f"{name} {each.seconds:+.2f} s" for name, each in leads.items())
     return verdict, f"beside this host's: {said}", "run NTP on every host"
 
 

@@ -1,6 +1,7 @@
 """What an operator is told and can do: good states, and bad ones really provoked."""
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from worker import checkup
 SAMPLE = CHECKOUT / "samples" / "harbour"
 LIBRARY = "a8e1bf1f-2157-5c0b-a103-3b8fa71a9b3b"
 SECRET = "s3cret"
+HOUR = 3600.0
 
 
 @pytest.fixture(scope="module")
@@ -460,14 +462,35 @@ def test_a_redis_that_tells_nothing_of_itself_is_no_fault(sample: System, tell: 
 
 @pytest.mark.promise("doctor.says")
 def test_a_clock_that_is_wrong_is_named(sample: System, tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(time=lambda: time.time() - 20, perf_counter=time.perf_counter)
+    clock = SimpleNamespace(time=lambda: time.time() - HOUR, perf_counter=time.perf_counter)
     monkeypatch.setattr(checkup, "time", clock)
 
+    began = time.monotonic()
     found = found_by(tell, "clocks")
+    took = time.monotonic() - began
 
-    assert found["verdict"] == "fail"
-    assert "PostgreSQL +20.0" in found["what"]
-    assert found["remedy"] == "run NTP on every host"
+    assert (found["verdict"], found["remedy"]) == ("fail", "run NTP on every host")
+    leads = dict(re.findall(r"(PostgreSQL|the cache|the broker) ([+-][\d.]+) s", found["what"]))
+    assert leads.keys() == {"PostgreSQL", "the cache", "the broker"}
+    assert max(abs(float(lead) - HOUR) for lead in leads.values()) <= took
+
+
+@pytest.mark.promise("doctor.says")
+def test_a_slow_answer_is_not_taken_for_a_wrong_clock() -> None:
+    right = checkup.lead(lambda: answered(after=0.2, lead=0))
+    wrong = checkup.lead(lambda: answered(after=0.2, lead=HOUR))
+
+    grain = 0.001  # of a float of this size, and more
+    assert right.doubt >= 0.1 - grain
+    assert right.at_least <= grain
+    assert HOUR - 2 * wrong.doubt - grain <= wrong.at_least < HOUR
+
+
+def answered(*, after: float, lead: float) -> float:
+    """What a server says whose clock is ahead, when its answer is long on its way."""
+    said = time.time() + lead
+    time.sleep(after)
+    return said
 
 
 @pytest.mark.promise("doctor.says")
