@@ -14,8 +14,8 @@ import orjson
 from loaders.connection import Connection, mapped
 from loaders.subscriptions import moment
 
-PRUNED_AT_ONCE = 5000
-"""Rows of a kind that one call throws away, so that none holds locks for long."""
+PRUNED_AT_ONCE = 1000
+"""Rows of a kind that one call throws away, so that none holds locks for long: a brief is some 30 kB."""
 
 _HEAD = (
     "user_id, local_date, state, kind, zone, due_at, told_at, revision, attempts, reason, words, generated_at,"
@@ -48,16 +48,16 @@ values (%(user)s, %(date)s, %(prompt)s, %(model)s, %(prompt_tokens)s, %(completi
   %(milliseconds)s, %(outcome)s)
 """
 
+# By age alone, so that an index finds what goes and nothing that stays is looked at.
 _PRUNE = {
     "briefs": """
-delete from fw_briefs where (user_id, local_date) in (
+with old as (
   select user_id, local_date from fw_briefs
-  where created_at < now() - %(days)s * interval '1 day' and state in ('skipped', 'missed') and revision = 0
-  limit %(limit)s for update skip locked)""",
-    "announcements": """
-delete from fw_announcements where (user_id, local_date, channel) in (
-  select user_id, local_date, channel from fw_announcements
-  where sent_at < now() - %(days)s * interval '1 day' limit %(limit)s for update skip locked)""",
+  where created_at < now() - %(days)s * interval '1 day' and state not in ('pending', 'generating')
+  order by created_at limit %(limit)s for update skip locked),
+told as (
+  delete from fw_announcements a using old where (a.user_id, a.local_date) = (old.user_id, old.local_date))
+delete from fw_briefs b using old where (b.user_id, b.local_date) = (old.user_id, old.local_date)""",
     "model_calls": """
 delete from fw_model_calls where id in (
   select id from fw_model_calls where at < now() - %(days)s * interval '1 day'
@@ -187,11 +187,11 @@ def record_call(connection: Connection, user_id: str, local_date: date, call: Mo
 
 
 def prune(connection: Connection, keep_days: int) -> dict[str, int]:
-    """Throw away what is older and nobody reads: dates without a brief, announcements sent, calls of models. How
-    many rows of each, at most PRUNED_AT_ONCE; call again while there are any.
+    """Throw away what is older: briefs whatever became of them, with their announcements, and calls of models. How
+    many rows of each, at most PRUNED_AT_ONCE; call again while there are any. What is under way stays.
     """
     asked = {"days": keep_days, "limit": PRUNED_AT_ONCE}
-    with mapped("throwing away old rows"):
+    with mapped("throwing away old briefs"):
         return {what: connection.execute(statement, asked).rowcount for what, statement in _PRUNE.items()}
 
 

@@ -41,6 +41,12 @@ WRITING_SECONDS = 30.0
 """For all words of a brief. What a model has not written by then, the template has."""
 
 
+DATED_DAYS = 2
+"""That Redis keeps the copy of a date's brief: while it is that date anywhere. The latest stays as long as bundles
+do; an older one that somebody asks for is copied again.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
     """A brief as it was made. ``known`` is what the next one compares with."""
@@ -325,5 +331,6 @@ def _is_latest(user: str, day: date, tools: Tools) -> bool:
 def _copy(user: str, day: date, stamp: Stamp, made: Brief, tools: Tools, *, latest: bool) -> None:
     text = fit(made.lines, made.always, _budget(tools))
     fields = codec.encode_text(made.lines, made.always, made.document, stamp, text, tools.dumps)
-    for key in (keys.brief(user, day.isoformat()), *([keys.brief(user)] if latest else [])):
-        tools.store.publish(key, stamp.fence, fields, tools.ttl)
+    tools.store.publish(keys.brief(user, day.isoformat()), stamp.fence, fields, DATED_DAYS * 86_400)
+    if latest:
+        tools.store.publish(keys.brief(user), stamp.fence, fields, tools.ttl)

@@ -31,9 +31,6 @@ WINDOW = 32
 IDLE_SECONDS, BUSY_SECONDS = 0.25, 0.02
 CHORES_SECONDS, REAP_SECONDS, PRUNE_SECONDS = 1.0, 30.0, 3600.0
 
-KEPT_DAYS = 90
-"""Of dates without a brief, announcements that were sent, calls of models. Briefs that can be read are kept."""
-
 RECONNECT_SECONDS = 1.0
 
 WITHOUT_BEAT_SECONDS = 15.0
@@ -73,8 +70,9 @@ class Led(threading.Thread):
 class Dispatcher(Led):
     """Sees to it that what is due is scheduled, and what is scheduled is made."""
 
-    def __init__(self, services: Services, over: threading.Event, send: Send) -> None:
+    def __init__(self, settings: Settings, services: Services, over: threading.Event, send: Send) -> None:
         super().__init__("dispatcher", over)
+        self._kept_days = settings.brief_days
         self._done: dict[str, float] = {}
         self._services = services
         self._send = send
@@ -100,9 +98,8 @@ class Dispatcher(Led):
             emit("brief_failed", user=user, date=day)
         if given_up.missed:
             emit("briefs_missed", number=given_up.missed)
-        if self._is_time("prune", PRUNE_SECONDS):
-            while any(shelf.prune(connection, KEPT_DAYS).values()) and self._leads and not self._over.is_set():
-                pass
+        if self._is_time("prune", PRUNE_SECONDS) and any(shelf.prune(connection, self._kept_days).values()):
+            del self._done["prune"]  # the rest with the next chores: years of briefs must not hold up today's
 
     def _is_time(self, chore: str, seconds: float) -> bool:
         """Whether a chore was not done for so long; from now on it was."""

@@ -76,7 +76,7 @@ class Relay:
         self._over = threading.Event()
         self._windows = windows(settings.window)
         self._sender = _Sender(app, sum(self._windows.values())) if app is not None else None
-        self._dispatcher = Dispatcher(services, self._over, self._have_made)
+        self._dispatcher = Dispatcher(settings, services, self._over, self._have_made)
         self._herald = Herald(settings, services, self._over, STREAM)
         self._courier = Herald(settings, services, self._over, WEBHOOK) if settings.webhook_url else None
         self._auditor = Auditor(services, self._over, settings.audit_seconds, builders.audit)

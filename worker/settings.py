@@ -185,6 +185,9 @@ Directory = Annotated[Path, AfterValidator(_directory)]
 WINDOW = 16
 """Enough that eight processes never wait."""
 
+BRIEF_DAYS, LEAST_BRIEF_DAYS = 365, 100
+"""A year. Who stays away is written to every 90 days, counted from the last brief: that must be there still."""
+
 
 class Settings(BaseModel):
     """Every setting, its default and the reason for it. The environment variable is FOREWORD_ and the name."""
@@ -218,6 +221,11 @@ class Settings(BaseModel):
     )
     bundle_days: int = Field(
         BUNDLE_DAYS, ge=1, description="days until a bundle that nobody rebuilds may be collected"
+    )
+    brief_days: int = Field(
+        BRIEF_DAYS,
+        ge=LEAST_BRIEF_DAYS,
+        description="days that briefs, and what models cost for them, are kept in PostgreSQL",
     )
     audit_seconds: float = Field(
         60,

@@ -15,14 +15,14 @@ from benchmarks.capacity.processes import BEAT, BUILDER, CHILD, RELAY, WORKER
 from foreword.ports import NEWS_KEPT
 from loaders.claims import EDITS, LEADER_SECONDS, PACE_MILLISECONDS, SLOWEST_MILLISECONDS, SWEEP
 from loaders.tick import AHEAD, SPREAD
+from tasks.brief import DATED_DAYS
 from tasks.project import SPREAD_SECONDS
-from tasks.tools import BUNDLE_DAYS
 from worker.app import BRIEFS
 from worker.gauges import LOOK_SECONDS, SHARE
 from worker.heralds import BUSY_SECONDS
 from worker.heralds import WINDOW as BRIEFS_WINDOW
 from worker.relay import CHORES_SECONDS, POLL_SECONDS, UNBUILT_SECONDS, windows
-from worker.settings import WINDOW
+from worker.settings import BRIEF_DAYS, WINDOW
 
 RELAYS = 2
 """One leads, another follows."""
@@ -71,7 +71,7 @@ class Account:
     zone: Annotated[float, Assumed("share of the projects whose midnight is the same")] = 0.4
     visited: Annotated[float, Assumed("share of the projects that anybody reads on a day")] = 0.1
     focused: Annotated[float, Assumed("focus bundles kept, per project")] = 0.5
-    kept: Annotated[float, Assumed("days that briefs have been kept for")] = 365.0
+    kept: Annotated[float, Assumed("days that briefs are kept for")] = BRIEF_DAYS
     outage: Annotated[float, Assumed("hours without a build that the change log is to hold, at the busiest")] = 1.0
     target: Annotated[float, Assumed("share of a core that is to be used")] = 0.6
     fragmentation: Annotated[float, Assumed("Redis's memory to what its keys say")] = 1.3
@@ -444,7 +444,7 @@ def _cache(busy: _Busy) -> dict[str, float]:
         "bundles": account.projects * busy.every.of(lambda each: each.redis),
         "lists of changes": busy.editing.news * busy.every.of(lambda each: each.news),
         "focus bundles": account.projects * account.focused * 2 * busy.every.of(lambda each: each.focus),
-        "briefs": account.users * (min(account.kept, BUNDLE_DAYS) + 1) * _of_brief(busy, lambda each: each.redis),
+        "briefs": account.users * (min(account.kept, DATED_DAYS) + 1) * _of_brief(busy, lambda each: each.redis),
         "who may read what": account.projects * account.members * busy.costs.member,
     }
     return {name: each * account.fragmentation for name, each in held.items()}

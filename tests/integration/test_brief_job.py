@@ -28,7 +28,7 @@ from loaders.project import load_project
 from loaders.shelf import StoredBrief
 from loaders.wanted import wanted
 from tasks.announce import announce
-from tasks.brief import copy_brief, finish_brief, make_brief
+from tasks.brief import DATED_DAYS, copy_brief, finish_brief, make_brief
 from tasks.tools import Refused, Tools
 from worker.servers import Addresses
 from worker.settings import Settings
@@ -589,6 +589,17 @@ def test_a_copy_that_is_missed_is_made_again_as_it_was(
     assert copied
     assert reader.brief(IDRIS, DAY) == before
     assert reader.brief(IDRIS) == before
+
+
+def test_the_copy_of_a_date_goes_when_nobody_has_that_date_and_the_latest_stays(
+    tools: Tools, redis_client: "redis.Redis"
+) -> None:
+    by_hand(tools, DAY)
+
+    kept = {key: redis_client.ttl(key) for key in (keys.brief(IDRIS, str(DAY)), keys.brief(IDRIS))}
+
+    of_the_date, latest = kept.values()
+    assert 0 < of_the_date <= DATED_DAYS * 86_400 < latest <= tools.ttl
 
 
 @pytest.mark.promise("store.fence")

@@ -8,20 +8,26 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from threading import Event
 from typing import Any
 
 import pytest
+from processes import eventually
 from strategies import uid
 
 from foreword.errors import BadInput
-from loaders import announcements, briefs
+from loaders import announcements, briefs, shelf
 from loaders.brief_queue import DEATH_SECONDS, claim, reap
 from loaders.briefs import MOST_ATTEMPTS, Begun, Made
+from loaders.claims import Term
 from loaders.connection import Connection, connect
 from loaders.lateness import status
 from loaders.shelf import ModelCall, StoredBrief, listed, previous, prune, record_call, stored
 from loaders.subscriptions import save
 from loaders.wanted import wanted
+from worker import heralds
+from worker.settings import Settings
+from worker.wiring import Services
 
 ANN, BEN = uid("ann"), uid("ben")
 DAY = timedelta(days=1)
@@ -374,10 +380,15 @@ def test_facts_are_kept_of_the_last_two_briefs(connection: Connection, today: da
     assert first is None
 
 
-def test_old_rows_that_nobody_reads_are_thrown_away(connection: Connection, today: date) -> None:
-    for number, state in enumerate(("skipped", "missed", "pending", "failed")):
+def test_what_is_old_is_thrown_away_but_nothing_that_is_under_way(connection: Connection, today: date) -> None:
+    states = ("ready", "skipped", "missed", "failed", "pending", "generating")
+    for number, state in enumerate(states):
         schedule(connection, uid(str(number)), today)
         connection.execute("update fw_briefs set state = %s where user_id = %s", [state, uid(str(number))])
+    connection.execute(
+        "insert into fw_announcements (user_id, local_date, channel, not_before, sent_at, revision)"
+        " select user_id, local_date, 'stream', now(), now(), 1 from fw_briefs"
+    )
     call = ModelCall(
         prompt="summary 1",
         model="m",
@@ -393,9 +404,33 @@ def test_old_rows_that_nobody_reads_are_thrown_away(connection: Connection, toda
     connection.execute("update fw_briefs set created_at = created_at - interval '40 days'")
     connection.execute("update fw_model_calls set at = at - interval '40 days'")
 
-    assert young == {"briefs": 0, "announcements": 0, "model_calls": 0}
-    assert prune(connection, 30) == {"briefs": 2, "announcements": 0, "model_calls": 1}
-    assert connection.execute("select state from fw_briefs order by 1").fetchall() == [("failed",), ("pending",)]
+    assert young == {"briefs": 0, "model_calls": 0}
+    assert prune(connection, 30) == {"briefs": 4, "model_calls": 1}
+    assert prune(connection, 30) == {"briefs": 0, "model_calls": 0}
+    left = "select state, (select count(*) from fw_announcements) from fw_briefs order by 1"
+    assert connection.execute(left).fetchall() == [("generating", 2), ("pending", 2)]
+
+
+def test_the_leading_relay_throws_them_away_for_as_long_as_there_are_any(
+    connection: Connection, database_url: str, today: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        schedule(connection, uid(str(number)), today)
+    connection.execute("update fw_briefs set state = 'ready', created_at = created_at - interval '101 days'")
+    monkeypatch.setattr(shelf, "PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(heralds, "CHORES_SECONDS", 0.0)
+    services, over = Services(database_url=database_url, redis_url="", broker_url=""), Event()
+    dispatcher = heralds.Dispatcher(Settings(brief_days=100), services, over, lambda *_: None)
+    dispatcher.term = Term(epoch=1, paused=0, started=0)
+
+    dispatcher.start()
+    try:
+        gone = eventually(lambda: connection.execute("select 1 from fw_briefs").fetchall() == [])
+    finally:
+        over.set()
+        dispatcher.join()
+
+    assert gone
 
 
 # ---- announcements
