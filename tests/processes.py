@@ -37,6 +37,14 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bo
     return True
 
 
+def runs(process: psutil.Process) -> bool:
+    """Whether a process runs still: one that has ended and that its new parent has not buried yet does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended, and what it said."""

@@ -37,6 +37,7 @@ class Auditor(Led):
             if self.term is not None and self.term.paused < THE_SWEEP:
                 with closing(connect(self._services.database_url)) as connection:
                     self._one(connection)
+                    self._outage.went()
 
     def _one(self, connection: Connection) -> None:
         if claims.dirty(connection):

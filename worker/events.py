@@ -101,7 +101,7 @@ EVENTS: Mapping[str, Event] = {
     # ---- other jobs
     "job_failed": Event(ERROR, "A job failed, and is on record where it has one.", ("job", "about", "error")),
     "job_unavailable": Event(
-        ERROR, "A server did not answer a job, twice; the job comes again.", ("job", "about", "error")
+        ERROR, "A server did not answer a job, twice; the job comes again.", ("job", "about", "error", "times")
     ),
     "brief_made": Event(
         INFO, "A brief is made and kept.", ("user", "date", "revision", "words", "tokens", "milliseconds")
@@ -129,8 +129,10 @@ EVENTS: Mapping[str, Event] = {
     # ---- the relay
     "relay_leads": Event(INFO, "This relay leads from now on."),
     "relay_follows": Event(INFO, "Another relay leads."),
-    "relay_interrupted": Event(WARNING, "PostgreSQL was lost; the relay begins anew.", ("error",)),
-    "thread_interrupted": Event(WARNING, "A server was lost to a thread; it begins anew.", ("thread", "error")),
+    "relay_interrupted": Event(WARNING, "PostgreSQL was lost; the relay begins anew.", ("error", "times")),
+    "thread_interrupted": Event(
+        WARNING, "A server was lost to a thread; it begins anew.", ("thread", "error", "times")
+    ),
     "thread_failed": Event(
         ERROR, "A fault of ours ended a round of a thread; it begins anew.", ("thread", "exception")
     ),
@@ -138,18 +140,83 @@ EVENTS: Mapping[str, Event] = {
         WARNING, "The broker was down at the start; until it answers, builders build.", ("error",)
     ),
     "builder_ended": Event(WARNING, "A builder of the relay's ended; another is started.", ("code",)),
-    "message_not_sent": Event(WARNING, "The broker took no message; its lease ends.", ("job", "error")),
+    "message_not_sent": Event(
+        WARNING,
+        "The broker took no message. A relay's lease ends, and a builder builds; a beat's tick comes again.",
+        ("job", "error", "times"),
+    ),
     "redis_does_not_answer": Event(
-        WARNING, "Redis does not answer, or takes nothing; nothing is claimed until it does.", ("error",)
+        WARNING,
+        "Redis does not answer, or takes nothing; nothing is claimed until it does.",
+        ("error", "times"),
     ),
     "redis_is_new": Event(
         WARNING,
-        "Redis lacks our marker: emptied, failed over or new; or PostgreSQL started, or a new epoch began. What is"
-        " missing is built again.",
+        "Redis, which had bundles of ours, lacks our marker: emptied, or another one. What is missing is built"
+        " again.",
         ("marker",),
     ),
+    "redis_compared": Event(
+        INFO,
+        "What was published was compared with what stands in Redis, since that, or PostgreSQL, started or failed"
+        " over, or a new epoch began: all is there.",
+        ("bundles",),
+    ),
+    "bundles_missing": Event(
+        WARNING,
+        "The same, and bundles are missing, or are older ones; they are built again.",
+        ("bundles", "missing"),
+    ),
+    # ---- any of them
+    "goes_on": Event(
+        INFO,
+        "An outage is over: of the `relay`, the `sender`, a thread or a `job`. It lasted `seconds`, and was met"
+        " `times`.",
+        ("what", "seconds", "times"),
+    ),
 }
-"""Every event there is; docs/telemetry.md shows this table, and a test compares them."""
+"""Every event there is; docs/telemetry.md shows this table, and a test compares them.
+
+`times`, of what is interrupted: how often it was since the line before. An outage is said when it begins, then
+less and less often, and when it is over (``worker.outage``).
+"""
+
+_PROCESS = ("process", "pid", "restarts")
+
+UP: Mapping[str, Event] = {
+    "starting": Event(INFO, "It begins."),
+    "up": Event(INFO, "All processes are ready; besides these, a field for each place that is of interest."),
+    "started": Event(INFO, "A process was started.", _PROCESS),
+    "ready": Event(INFO, "It does its work.", _PROCESS),
+    "ended": Event(
+        WARNING,
+        "It ended by itself, or was ended, with `code`; it is started again, later and later. `said`: the end of"
+        " its log, where that may explain it.",
+        (*_PROCESS, "code", "lived_seconds", "again_in_seconds", "log", "said"),
+    ),
+    "silent": Event(WARNING, "It runs, and its main loop has not turned for `seconds`.", (*_PROCESS, "seconds")),
+    "heard": Event(INFO, "A silent process is heard again, after `seconds`.", (*_PROCESS, "seconds")),
+    "hung": Event(
+        ERROR,
+        "A process has been silent for `seconds` while all servers answered: it is told to end, and killed if it"
+        " does not within its grace; then it is started again.",
+        (*_PROCESS, "seconds"),
+    ),
+    "killed": Event(WARNING, "It did not end within its grace, or is not waited for.", _PROCESS),
+    "stopping": Event(INFO, "It is told to end, with everything.", _PROCESS),
+    "stopped": Event(INFO, "It has.", (*_PROCESS, "code")),
+    "server_silent": Event(WARNING, "A server does not answer; one of ours is started again.", ("server",)),
+    "server_answers": Event(INFO, "It answers again.", ("server",)),
+    "server_not_started": Event(ERROR, "One of ours cannot be started."),
+    "look_failed": Event(ERROR, "A fault of ours: looking at the servers failed. Said once."),
+    "projects_fail": Event(
+        WARNING, "Builds of projects fail, or were given up; the worst of them.", ("failing", "parked", "worst")
+    ),
+    "no_project_fails": Event(INFO, "None does any more."),
+}
+"""What `up --json` says on standard output, each with `at`, `level`, `event` and `text`; without --json only the
+text of what is no routine.
+"""
 
 _STDLIB = {DEBUG: logging.DEBUG, INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.ERROR}
 

@@ -25,6 +25,8 @@ from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
+from worker.outage import Outage
+
 library = logging.getLogger("flower.events")
 
 OPEN = "/healthcheck"
@@ -85,13 +87,20 @@ class _Events(Events):  # type: ignore[misc]
 
     def run(self) -> None:
         """Listen."""
+        outage = Outage("flower")
+
+        def heard(event: dict[str, Any]) -> None:
+            outage.went()
+            self.on_event(event)
+
         while True:
             try:
                 with self.capp.connection() as connection:
-                    receiver = EventReceiver(connection, handlers={"*": self.on_event}, app=self.capp)
+                    receiver = EventReceiver(connection, handlers={"*": heard}, app=self.capp)
                     receiver.capture(limit=None, timeout=None, wakeup=True)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: listen again
-                library.warning("not listening to workers for %.0f s: %s", AGAIN_SECONDS, error)
+                if times := outage.failed():
+                    library.warning("not listening to workers, %d times: %s", times, error)
                 time.sleep(AGAIN_SECONDS)
 
 

@@ -25,9 +25,9 @@ from worker.events import emit
 from worker.metrics import METRICS, families
 from worker.wiring import Services
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS, LONGEST_SECONDS = 5.0, 60.0
 SHARE = 10
-"""Looking takes at most one part in so many of the time."""
+"""Looking takes at most one part in so many of the time; but nobody rests for hours since PostgreSQL hung once."""
 
 STATEMENT_SECONDS = 10
 REDIS_SECONDS = 1.0
@@ -72,7 +72,7 @@ class Gauges(threading.Thread, Collector):
                 found, connection = self._database(connection)
                 self._seen = found | _redis(clients)
                 self._looking_since = math.inf
-                time.sleep(max(LOOK_SECONDS, SHARE * (time.monotonic() - began)))
+                time.sleep(min(max(LOOK_SECONDS, SHARE * (time.monotonic() - began)), LONGEST_SECONDS))
 
     def _database(self, connection: Connection | None) -> tuple[Values, Connection | None]:
         """What is to be known from PostgreSQL, over this connection or a new one."""
@@ -112,6 +112,7 @@ def in_database(connection: Connection) -> Values:
             quantile: briefs.lateness.get(share, math.nan) for share, quantile in shares.items()
         },
         "foreword_brief_overdue": briefs.overdue,
+        "foreword_brief_overdue_seconds": max(briefs.greatest_lateness, 0.0),
         "foreword_tick_age_seconds": max(whole.ticked, 0.0) if whole.ticked is not None else math.inf,
         "foreword_announcements": {"waiting": briefs.announcements_waiting, "dead": briefs.announcements_dead},
     }

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-ROLES = ("worker", "relay", "beat")
+ROLES = ("worker", "relay", "beat", "flower")
 SECONDS = 30.0
 """A loop that has not turned for so long is not well. The slowest, the beat's, turns every five seconds."""
 

@@ -22,6 +22,7 @@ from tasks.brief import copy_brief
 from tasks.schedule import schedule
 from tasks.tools import Tools
 from worker.events import emit
+from worker.outage import Outage
 from worker.settings import Settings
 from worker.wiring import Services, tools
 
@@ -47,6 +48,7 @@ class Led(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.term: Term | None = None
         self._over = over
+        self._outage = Outage(name)
 
     def run(self) -> None:
         """Work until the relay is over, beginning anew after whatever goes wrong."""
@@ -54,7 +56,8 @@ class Led(threading.Thread):
             try:
                 self._work()
             except ForewordError as error:
-                emit("thread_interrupted", thread=self.name, error=str(error))
+                if times := self._outage.failed():
+                    emit("thread_interrupted", thread=self.name, error=str(error), times=times)
             except Exception:  # noqa: BLE001 - whatever it is, it is begun anew
                 emit("thread_failed", thread=self.name, exception=traceback.format_exc())
             self._over.wait(RECONNECT_SECONDS)
@@ -87,6 +90,7 @@ class Dispatcher(Led):
                         done = time.monotonic()
                         self._chores(connection)
                     sent = self._round(connection)
+                    self._outage.went()
                 self._over.wait(BUSY_SECONDS if sent else IDLE_SECONDS)
 
     def _chores(self, connection: Connection) -> None:
@@ -139,6 +143,7 @@ class Herald(Led):
                 if self._leads:
                     told = announce(own, channels=[self._channel])
                     self._copy(own)
+                    self._outage.went()
                 self._over.wait(BUSY_SECONDS if told >= AT_ONCE else IDLE_SECONDS)
 
     def _copy(self, own: Tools) -> None:

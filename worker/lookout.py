@@ -4,11 +4,12 @@ It finds which children are ready, how much memory they take, whether PostgreSQL
 them; and it starts embedded servers again that have died.
 """
 
+import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -30,7 +31,13 @@ START_SECONDS = 0.2
 """Between looks; while something starts, somebody waits for it."""
 
 ANSWER_SECONDS = 2.0
-STATEMENT_SECONDS = 5
+STATEMENT_SECONDS, HANGS_SECONDS = 5, 8.0
+"""For a statement, which PostgreSQL ends by itself; unless it hangs, and the connection is cut."""
+
+CALM_SECONDS = 30.0
+"""For which all servers must have answered before anybody's silence is his own: after an outage of the broker
+workers and beats need so long to find it.
+"""
 
 SERVERS = ("PostgreSQL", "Redis", "broker")
 
@@ -68,12 +75,14 @@ class Lookout(threading.Thread):
     ) -> None:
         super().__init__(name="lookout", daemon=True)
         self.seen = Seen()
+        self._looked = self._calm_since = time.monotonic()
         self._settings, self._found, self._app = settings, found, app
         self._kept, self._listening, self._tell = kept, listening, tell
         self._over = threading.Event()
         self._connection: Connection | None = None
         self._failures = dict.fromkeys(SERVERS, 0)
         self._complaint = ""
+        self._fails = False
         self._mended = 0.0
         self._attempts = 0
 
@@ -82,6 +91,12 @@ class Lookout(threading.Thread):
         self._over.set()
         if self.ident is not None:
             self.join()
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether all servers answer, and did for a while."""
+        is_late = time.monotonic() - self._looked > HANGS_SECONDS
+        return not is_late and self._looked - self._calm_since >= CALM_SECONDS
 
     def run(self) -> None:
         """Look."""
@@ -122,12 +137,18 @@ class Lookout(threading.Thread):
         )
         self._look_who_is_ready(answers)
         self._note(answers)
+        if seen is not None:
+            self._note_projects(seen)
+        before, self._looked = self._looked, time.monotonic()
+        if not all(answers.values()) or self._looked - before > HANGS_SECONDS:  # or nobody looked
+            self._calm_since = self._looked
 
     def _glance(self) -> Glance | None:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = connect(self._found.database_url, statement_seconds=STATEMENT_SECONDS)
-            return glance(self._connection)
+            with cut_after(self._connection, HANGS_SECONDS):
+                return glance(self._connection)
         except Unavailable:
             if self._connection is not None:
                 self._connection.close()
@@ -180,6 +201,17 @@ class Lookout(threading.Thread):
         else:
             self._attempts = 0
 
+    def _note_projects(self, seen: Glance) -> None:
+        """Say when the first one fails, and when none does any more. Which ones do, and why, others say."""
+        before, self._fails = self._fails, bool(seen.failing or seen.parked)
+        if self._fails and not before:
+            worst = seen.worst.handle if seen.worst is not None else None
+            facts = {"failing": seen.failing, "parked": seen.parked, "worst": worst}
+            text = f"{failing(seen)}\n    `python -m worker projects --failing` names them all"
+            self._tell(Event(name="projects_fail", text=text, facts=facts))
+        elif before and not self._fails:
+            self._tell(Event(name="no_project_fails", text="no project fails any more"))
+
     def _mend(self) -> None:
         """Start embedded servers that do not run. They belong to all who use them: whoever enters starts what is
         missing, and whoever leaves before others leaves them running.
@@ -197,6 +229,18 @@ class Lookout(threading.Thread):
         self._mended = time.monotonic()
 
 
+def failing(seen: Glance) -> str:
+    """Which projects fail, or were given up, in one line; nothing where none does."""
+    numbers = (("projects failing, tried again", seen.failing), ("parked", seen.parked))
+    counted = ", ".join(f"{name}: {number}" for name, number in numbers if number)
+    if not counted:
+        return ""
+    if seen.worst is None:
+        return counted
+    attempts = f"{seen.worst.attempts} attempt{'s' if seen.worst.attempts > 1 else ''}"
+    return f"{counted}; {seen.worst.handle}, {attempts}: {' '.join(seen.worst.error.split())}"
+
+
 def memory(kept: Sequence[Kept]) -> dict[int, int]:
     """Resident bytes by pid, of each child and what descends from it."""
     parents, sizes = {}, {}
@@ -211,6 +255,24 @@ def memory(kept: Sequence[Kept]) -> dict[int, int]:
         if above:
             totals[above] += size
     return totals
+
+
+@contextmanager
+def cut_after(connection: Connection, seconds: float) -> Iterator[None]:
+    """Cut the connection in the middle of what takes longer: a server that hangs would hold up whoever asks."""
+    with closing(socket.socket(fileno=os.dup(connection.fileno()))) as wire:
+        timer = threading.Timer(seconds, _shut, [wire])
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def _shut(wire: socket.socket) -> None:
+    with suppress(OSError):  # it is already
+        wire.shutdown(socket.SHUT_RDWR)
 
 
 def _pings(client: "redis.Redis") -> bool:

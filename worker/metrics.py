@@ -114,6 +114,9 @@ METRICS: Mapping[str, Row] = {
         {"quantile": ("0.5", "0.95", "0.99", "1")},
     ),
     "foreword_brief_overdue": Row(GAUGE, THE_RELAY, "Briefs that are due and not made."),
+    "foreword_brief_overdue_seconds": Row(
+        GAUGE, THE_RELAY, "For how long the longest of them has been due; 0 where there is none."
+    ),
     "foreword_announcements": Row(
         GAUGE, THE_RELAY, "Announcements that wait, and dead letters.", {"state": ("waiting", "dead")}
     ),

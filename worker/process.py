@@ -13,6 +13,7 @@ from dataclasses import replace
 from foreword.errors import ForewordError, SchemaError, Unavailable
 from tasks.tools import Tools
 from worker.events import emit
+from worker.outage import Outage
 from worker.settings import Settings
 from worker.telemetry import Telemetry
 from worker.wiring import Services, tools
@@ -30,6 +31,7 @@ class Process:
         self.telemetry = telemetry or Telemetry(settings)
         self._opened: tuple[int, ExitStack, Tools] | None = None
         self._inherited: list[object] = []
+        self._outage = Outage("job")
 
     def tools(self) -> Tools:
         """This process's tools, opened now if need be, or again where the connection was lost.
@@ -66,9 +68,11 @@ class Process:
         """
         try:
             self._over_live_connections(job)
+            self._outage.went()
         except Unavailable as error:
             self.close()
-            emit("job_unavailable", job=name, about=about, error=str(error))
+            if times := self._outage.failed():
+                emit("job_unavailable", job=name, about=about, error=str(error), times=times)
             raise
         except ForewordError as error:
             if error is not self.telemetry.told:

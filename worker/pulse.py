@@ -2,7 +2,8 @@
 
 Two of them. A file in the health directory, touched at most once a second, for a probe on the same machine: its
 age is all there is to know, and a shell can know it (``worker.health``). And an entry in a sorted set of Redis,
-for ``status`` on any machine: who it is, with the time of its last turn as the score.
+for ``status`` on any machine: who it is, with the time of its last turn as the score. Who supervises processes
+looks at the files (``worker.supervisor``).
 
 Nothing here runs by itself: a thread of its own would go on telling that a loop turns which hangs. A process whose
 loop turns but which does none of the work that waits (``stalled``) leaves no sign either.

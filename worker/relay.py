@@ -34,12 +34,15 @@ from worker.builders import Builders
 from worker.events import emit
 from worker.heralds import WINDOW as BRIEFS_WINDOW
 from worker.heralds import Dispatcher, Herald
+from worker.outage import Outage
 from worker.pulse import Pulse
 from worker.settings import Settings
 from worker.wiring import Services
 
-POLL_SECONDS = 0.03
-"""An idle look costs a quarter of a millisecond. Looking never takes more than half of the time."""
+POLL_SECONDS, REST_SECONDS = 0.03, 1.0
+"""An idle look costs a quarter of a millisecond. Looking does not take more than half of the time; but after one
+that PostgreSQL held up for minutes nobody rests for minutes.
+"""
 
 FOLLOW_SECONDS = 0.5
 """Between looks whether the leader is still there."""
@@ -85,6 +88,7 @@ class Relay:
         self._term: Term | None = None
         self._role = ""
         self._from = claims.FIRST
+        self._outage = Outage("relay")
 
     def run(self) -> None:
         """Relay until interrupted, over as many connections as it takes."""
@@ -102,7 +106,8 @@ class Relay:
                         self._relay(connection)
                 except ForewordError as error:
                     self._resigned()
-                    emit("relay_interrupted", error=str(error))
+                    if times := self._outage.failed():
+                        emit("relay_interrupted", error=str(error), times=times)
                 failures = 0 if time.monotonic() - began > LEADER_SECONDS else failures + 1
                 self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         finally:
@@ -120,7 +125,8 @@ class Relay:
         try:
             while True:
                 self._pulse.beat()
-                self._builders.keep()
+                if self._watch.redis_answers:  # they do not start without, and have nothing to do
+                    self._builders.keep()
                 began = time.monotonic()
                 if began - led >= FOLLOW_SECONDS:
                     self._look_who_leads(connection)
@@ -131,7 +137,7 @@ class Relay:
                 chores.do()
                 if self._watch.redis_answers:
                     self._round(connection, statements, self._term)
-                self._over.wait(max(POLL_SECONDS, time.monotonic() - began))
+                self._over.wait(min(max(POLL_SECONDS, time.monotonic() - began), REST_SECONDS))
         finally:
             self._resigned()
             if not connection.closed:
@@ -140,6 +146,7 @@ class Relay:
 
     def _look_who_leads(self, connection: Connection) -> None:
         self._serve(claims.lead(connection, self._name))
+        self._outage.went()
         role = "leads" if self._term else "follows"
         if role != self._role:
             emit("relay_leads") if self._term else emit("relay_follows")
@@ -220,6 +227,7 @@ class _Sender(threading.Thread):
     def __init__(self, app: Celery, window: int) -> None:
         super().__init__(name="sender", daemon=True)
         self._app = app
+        self._outage = Outage("sender")
         self._queue: queue.Queue[tuple[str, list[str], str] | None] = queue.Queue(2 * (window + BRIEFS_WINDOW))
 
     def send(self, job: str, arguments: list[str], lane: str) -> bool:
@@ -239,8 +247,10 @@ class _Sender(threading.Thread):
             job, arguments, lane = message
             try:
                 self._app.send_task(job, args=arguments, queue=lane, retry=False)
+                self._outage.went()
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the lease ends
-                emit("message_not_sent", job=job, error=_first_line(error))
+                if times := self._outage.failed():
+                    emit("message_not_sent", job=job, error=_first_line(error), times=times)
 
 
 class _Watch(threading.Thread):
@@ -262,6 +272,7 @@ class _Watch(threading.Thread):
         self._services = services
         self._over = stop
         self._sender = sender
+        self._interrupted, self._silence = Outage(self.name), Outage("redis")
 
     def run(self) -> None:
         while not self._over.is_set():
@@ -269,7 +280,8 @@ class _Watch(threading.Thread):
                 with self._client() as client, closing(connect(self._services.database_url)) as connection:
                     self._look(client, connection)
             except ForewordError as error:
-                emit("thread_interrupted", thread=self.name, error=str(error))
+                if times := self._interrupted.failed():
+                    emit("thread_interrupted", thread=self.name, error=str(error), times=times)
                 self._over.wait(RECONNECT_SECONDS[-1])
             except Exception:  # noqa: BLE001 - whatever it is, it is looked again
                 self.redis_answers = False
@@ -299,9 +311,11 @@ class _Watch(threading.Thread):
                         anew = False
                 if self.term is not None and self.redis_answers:
                     self._grant(client, connection, statements)
+                self._interrupted.went()
+                self._silence.went()
             except (redis.RedisError, OSError) as error:
-                if self.redis_answers:
-                    emit("redis_does_not_answer", error=_first_line(error))
+                if times := self._silence.failed():
+                    emit("redis_does_not_answer", error=_first_line(error), times=times)
                 self.redis_answers = False
             self._over.wait(WISH_SECONDS)
 
@@ -357,30 +371,49 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
     """Compare what was published to another Redis, in another epoch, or before PostgreSQL started, with what
     stands in this one. The marker is read before the comparison, and goes on record with its outcome.
     """
-    marker = _marker(client, term, anew=anew)
+    found, marker = _marker(client, term, anew=anew)
+    bundles = missing = 0
     while rows := claims.unverified(connection, marker):
         stored = _generations(client, [project for project, _ in rows], term.epoch)
-        claims.verified(
-            connection, marker, [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
-        )
+        compared = [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
+        claims.verified(connection, marker, compared)
+        lacks = sum(not there for *_, there in compared)
+        if lacks and not (found or missing):  # one that is empty is no news where nothing was published to it
+            emit("redis_is_new", marker=marker)
+        bundles, missing = bundles + len(rows), missing + lacks
+    if bundles and not _is_of_now(found, marker):
+        _tell_compared(bundles, missing)
     if client.hexists(keys.MARKER, keys.FILLING) and not claims.due_again(connection):
         client.hdel(keys.MARKER, keys.FILLING)
 
 
-def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> str:
-    """The marker of Redis as it is; a new one where it is gone or of another time, or is wanted ``anew``."""
+def _tell_compared(bundles: int, missing: int) -> None:
+    if missing:
+        emit("bundles_missing", bundles=bundles, missing=missing)
+    else:
+        emit("redis_compared", bundles=bundles)
+
+
+def _marker(client: "redis.Redis", term: Term, *, anew: bool) -> tuple[str, str]:
+    """The marker of Redis as it was found, empty where there is none, and as it is now: a new one where it is gone
+    or of another time, or is wanted ``anew``.
+    """
     servers = client.info("server").get("run_id", ""), client.info("replication").get("master_replid", "")
     of_now = ".".join(map(str, [term.epoch, term.started, *servers, ""]))
     found = codec.decode_line(client.hget(keys.MARKER, keys.VALUE))
     known = found.startswith(of_now)
     if known and not anew:
-        return found
+        return found, found
     marker = of_now + secrets.token_hex(8)
     if not known:  # in this order: who sees the new marker sees that it is not all there
-        emit("redis_is_new", marker=marker)
         client.hset(keys.MARKER, keys.FILLING, 1)
     client.hset(keys.MARKER, keys.VALUE, marker)
-    return marker
+    return found, marker
+
+
+def _is_of_now(found: str, marker: str) -> bool:
+    """Whether two markers differ in nothing but what makes each one new."""
+    return found.rpartition(".")[0] == marker.rpartition(".")[0]
 
 
 def _first_line(error: BaseException) -> str:

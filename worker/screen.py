@@ -3,12 +3,13 @@
 Progress goes to standard error and results to standard output, so that results can be piped.
 """
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import click
 import orjson
@@ -36,9 +37,31 @@ def loglevel(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+WIDEST = 10_000
+"""Of a piped line: whatever it holds, it is not folded."""
+
+
 def console() -> Console:
-    """Standard output; as wide as it needs when it is no terminal, so that piped lines are never folded."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    """Standard output. When it is no terminal, lines are never folded, and end where their words do."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, width=WIDEST, file=cast("IO[str]", _Trimmed(sys.stdout)))
+
+
+class _Trimmed:
+    """A stream to which lines are written whole: without the spaces that fill a table's last column."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_FILLING.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_FILLING = re.compile(r"[ ]+$", re.MULTILINE)
 
 
 def heading(text: str) -> None:

@@ -1,7 +1,9 @@
 """A supervisor: keeps child processes alive, says what becomes of them, and stops them in order.
 
 What dies is started again after a rest that grows when it keeps dying; what lived for a while begins anew. A child
-is known to be ready when somebody who can tell has said so (``Kept.ready_pid``).
+is known to be ready when somebody who can tell has said so (``Kept.ready_pid``), and to hang when it leaves no
+signs of life (``worker.pulse``): that is said, and in the end it is ended, as a probe has it ended where it is
+deployed.
 
 Signals do not interrupt it. They are noted, and looked at between two steps (``Signals``): an exception from a
 signal's handler may strike where Python must swallow it, in a finalizer or a callback of a weak reference, and is
@@ -22,11 +24,24 @@ from types import FrameType
 from typing import Any
 
 from worker import crew
+from worker.pulse import SILENT_SECONDS
 from worker.settings import Settings
 
 PAUSES = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds between restarts of a child that keeps dying; the last one for ever. One that lived longer than that
 begins anew.
+"""
+
+GAP_SECONDS = 1.0
+"""For which a look counts at most. A supervisor that was held up itself (a machine that slept, or that is so busy
+that nobody gets on) has seen nothing of that time, and holds it against nobody.
+"""
+
+
+HUNG_SECONDS, BEGINS_SECONDS = 60.0, 60.0
+"""Without a sign of life, after which a process is told to end: what the probe in docker-compose.yml takes, which
+asks three times, ten seconds apart, whether a loop has turned in the last 30 s. More before the first sign, as its
+start period. That a process is silent is said sooner, when ``status`` says so.
 """
 
 LARGEST_LOG = 10_000_000
@@ -38,6 +53,8 @@ class State(StrEnum):
 
     STARTING = "starting"
     RUNNING = "running"
+    SILENT = "silent"  # it runs, and does not turn
+    ENDING = "ending"  # it hangs and was told to end, and will be started again
     RESTING = "resting"  # it ended, and will be started again
     STOPPING = "stopping"
     STOPPED = "stopped"
@@ -53,6 +70,7 @@ class Part:
         arguments, settings: of ``python -m worker``.
         grace: seconds to end in when it is told to.
         rank: parts of a lower rank are stopped first, those of one rank together.
+        role: in the name of its signs of life; empty where it leaves none.
     """
 
     name: str
@@ -61,11 +79,19 @@ class Part:
     settings: Settings
     grace: float
     rank: int
+    role: str = ""
+
+    def sign(self, pid: int) -> int:
+        """When it last left a sign of life, by whatever clock; 0 where it left none."""
+        try:
+            return (self.settings.health / f"{self.role}-{pid}").stat().st_mtime_ns
+        except OSError:
+            return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something to say: ``name`` for machines, ``text`` for people, ``facts`` in JSON."""
+    """Something to say: ``name`` for machines (``worker.events.UP``), ``text`` for people, ``facts`` in JSON."""
 
     name: str
     text: str
@@ -73,11 +99,14 @@ class Event:
 
 
 Tell = Callable[[Event], None]
+Start = Callable[[Settings, Path, Sequence[str]], "subprocess.Popen[bytes]"]
 
 
 @dataclass(slots=True)
 class Kept:
-    """A part, and the process that it is at the moment. Only the supervisor writes, save for ``ready_pid``."""
+    """A part, and the process that it is at the moment. Only the supervisor writes, save for ``ready_pid``.
+    ``heard`` and ``told`` (to end) are times of the supervisor's own clock, ``silence`` seconds since ``heard``.
+    """
 
     part: Part
     log: Path
@@ -89,6 +118,10 @@ class Kept:
     deaths: int = 0
     restarts: int = -1
     rests_until: float = 0.0
+    sign: int = 0
+    heard: float = 0.0
+    silence: float = 0.0
+    told: float = 0.0
 
     @property
     def pid(self) -> int | None:
@@ -144,12 +177,23 @@ class Signals:
 class Supervisor:
     """Keeps parts running. Everything but ``kept`` is for the main thread."""
 
-    def __init__(self, parts: Sequence[Part], tell: Tell) -> None:
-        self._tell = tell
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        tell: Tell,
+        *,
+        start: Start = crew.start,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tell, self._start, self._now = tell, start, clock
+        self._looked, self._clock = clock(), 0.0
         self.kept = [Kept(part, part.settings.data_dir / f"{part.name}.log") for part in parts]
 
-    def look(self) -> float:
-        """Start what is to be started, note what has ended. Seconds until the next restart, or the longest."""
+    def look(self, *, servers_answer: bool = True) -> float:
+        """Start what is to be started, note what has ended, and what hangs: unless servers do not answer, since
+        then who waits for them is silent, too. Seconds until the next restart, or the longest.
+        """
+        self._count(servers_answer=servers_answer)
         now = time.monotonic()
         for kept in self.kept:
             if kept.process is None:
@@ -157,16 +201,62 @@ class Supervisor:
                     self._begin(kept)
             elif kept.process.poll() is not None:
                 self._bury(kept, kept.process.returncode)
-            elif kept.state == State.STARTING and kept.ready_pid == kept.process.pid:
-                kept.state = State.RUNNING
-                text = f"{kept.part.called} is ready, {time.monotonic() - kept.begun:.1f} s after its start"
-                self._tell(Event(name="ready", text=text, facts=kept.facts()))
+            else:
+                self._look_at(kept, kept.process)
         return min((kept.rests_until - now for kept in self.kept if kept.process is None), default=PAUSES[-1])
+
+    def _count(self, *, servers_answer: bool) -> None:
+        now = self._now()
+        self._clock += min(now - self._looked, GAP_SECONDS) if servers_answer else 0.0
+        self._looked = now
+
+    def _look_at(self, kept: Kept, process: "subprocess.Popen[bytes]") -> None:
+        """At one that runs."""
+        self._listen(kept, process.pid)
+        if kept.state == State.STARTING and kept.ready_pid == process.pid:
+            kept.state = State.RUNNING
+            text = f"{kept.part.called} is ready, {time.monotonic() - kept.begun:.1f} s after its start"
+            self._tell(Event(name="ready", text=text, facts=kept.facts()))
+        elif kept.state == State.RUNNING and kept.silence > SILENT_SECONDS:
+            kept.state = State.SILENT
+            text = f"{kept.part.called} has been silent for {kept.silence:.0f} s: its main loop does not turn"
+            self._tell(Event(name="silent", text=text, facts=kept.facts(seconds=round(kept.silence, 1))))
+        elif kept.state == State.ENDING:
+            if self._clock - kept.told > kept.part.grace:
+                self._force(kept, f"did not end within {kept.part.grace:.0f} s")
+        elif kept.silence > HUNG_SECONDS + (0 if kept.sign else BEGINS_SECONDS):
+            self._end_hung(kept, process)
+
+    def _listen(self, kept: Kept, pid: int) -> None:
+        """For how long it has been silent. Nobody's wall clock is asked, which may be put back or forward: a sign
+        that is another one is a new one.
+        """
+        sign = kept.part.sign(pid) if kept.part.role else 0
+        before, kept.silence = kept.silence, self._clock - kept.heard
+        if sign == kept.sign and kept.part.role:
+            return
+        kept.sign, kept.heard, kept.silence = sign, self._clock, 0.0
+        if kept.state == State.SILENT:
+            kept.state = State.RUNNING
+            text = f"{kept.part.called} is heard again, after {before:.0f} s"
+            self._tell(Event(name="heard", text=text, facts=kept.facts(seconds=round(before, 1))))
+
+    def _end_hung(self, kept: Kept, process: "subprocess.Popen[bytes]") -> None:
+        """In order at first: what hangs may only be deaf. Where all are silent at once it is no fault of theirs:
+        signs cannot be left, on a disk that takes nothing, and they would be so again.
+        """
+        others = [each for each in self.kept if each.process is not None and each.part.role and each is not kept]
+        if others and all(each.silence > SILENT_SECONDS for each in others):
+            return
+        kept.state, kept.told = State.ENDING, self._clock
+        text = f"{kept.part.called} has been silent for {kept.silence:.0f} s: it hangs, ending it"
+        self._tell(Event(name="hung", text=text, facts=kept.facts(seconds=round(kept.silence, 1))))
+        process.send_signal(signal.SIGTERM)
 
     @property
     def is_ready(self) -> bool:
         """Whether all parts are."""
-        return all(kept.state == State.RUNNING for kept in self.kept)
+        return all(kept.pid is not None and kept.ready_pid == kept.pid for kept in self.kept)
 
     def _begin(self, kept: Kept) -> None:
         with suppress(OSError):
@@ -176,12 +266,12 @@ class Supervisor:
         kept.begun = time.monotonic()
         kept.restarts += 1
         # No signal can come between its birth and our knowing it: ours are only noted.
-        kept.process = crew.start(kept.part.settings, kept.log, kept.part.arguments)
-        kept.state = State.STARTING
+        kept.process = self._start(kept.part.settings, kept.log, kept.part.arguments)
+        kept.state, kept.sign, kept.heard = State.STARTING, 0, self._clock
         self._tell(Event(name="started", text=f"starting {kept.part.called}", facts=kept.facts()))
 
     def _bury(self, kept: Kept, code: int) -> None:
-        lived, was_ready = time.monotonic() - kept.begun, kept.state == State.RUNNING
+        lived, was_ready = time.monotonic() - kept.begun, kept.ready_pid != 0
         kept.deaths = 1 if lived > PAUSES[-1] else kept.deaths + 1
         rest = PAUSES[min(kept.deaths, len(PAUSES)) - 1]
         facts = kept.facts(code=code, lived_seconds=round(lived, 1), again_in_seconds=rest, log=str(kept.log))
@@ -235,10 +325,13 @@ class Supervisor:
                 self._kill(kept, "is not waited for")
 
     def _kill(self, kept: Kept, why: str) -> None:
+        self._force(kept, why)
+        self._has_ended(kept)
+
+    def _force(self, kept: Kept, why: str) -> None:
         assert kept.process is not None  # noqa: S101 - asked by those who looked
         self._tell(Event(name="killed", text=f"{kept.part.called} {why}: ending it", facts=kept.facts()))
         crew.end(kept.process)
-        self._has_ended(kept)
 
 
 def ending(code: int) -> str:

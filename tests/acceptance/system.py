@@ -13,6 +13,7 @@ from celery import Celery
 from processes import Commands, Ended, Running, eventually
 
 from foreword.reader import Reader
+from loaders.claims import LEADER_SECONDS
 from loaders.connection import Connection, connect
 from worker import crew
 from worker.app import create_app
@@ -122,6 +123,13 @@ def held(database_url: str, mode: str = "access exclusive") -> Iterator["psycopg
         holding.execute(f"lock table onto_tasks in {mode} mode".encode())
         yield looking
         holding.rollback()
+
+
+def until_a_pause_is_obeyed(connection: Connection) -> None:
+    """Return when the relay that leads has looked what is paused: it does when it says that it leads."""
+    ((now,),) = connection.execute("select clock_timestamp()").fetchall()
+    looked = "select until > %s::timestamptz + %s * interval '1 s' from fw_leader"
+    assert eventually(lambda: connection.execute(looked, [now, LEADER_SECONDS]).fetchall() == [(True,)])
 
 
 def is_waited(looking: "psycopg.Connection[Any]") -> bool:

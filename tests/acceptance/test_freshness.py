@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 import redis
-from acceptance.system import System
+from acceptance.system import System, until_a_pause_is_obeyed
 from processes import Running, eventually
 from strategies import uid
 
@@ -198,14 +198,18 @@ def test_a_thousand_readers_of_a_missing_bundle_cause_one_build(
 
 @pytest.mark.promise("fresh.reconciled")
 def test_an_emptied_redis_is_filled_again_without_an_edit(fresh: System, worker: Running, project: str) -> None:
-    with relay(fresh):
+    with relay(fresh) as running:
         read(fresh, project, edited(fresh, project, "there"))
         assert eventually(lambda: fresh.redis.exists(keys.MARKER))
+        first = "".join(running.err)
         fresh.redis.flushall()
 
         assert eventually(lambda: Reader(fresh.redis, asks=False).project(project, actor=TRUSTED))
         assert eventually(lambda: fresh.redis.hexists(keys.MARKER, keys.VALUE))
         assert eventually(lambda: not fresh.redis.hexists(keys.MARKER, keys.FILLING))
+        assert running.says('"event":"bundles_missing"'), running.err
+    assert "redis_is_new" not in first  # where nothing was published, nothing is lost
+    assert "redis_is_new" in "".join(running.err)
 
 
 @pytest.mark.promise("fresh.reconciled")
@@ -232,9 +236,10 @@ def test_a_bundle_whose_day_is_over_is_built_again_without_an_edit(
     fresh: System, worker: Running, project: str
 ) -> None:
     with relay(fresh):
-        seen = read(fresh, project, edited(fresh, project, "there"))
-        over = "update fw_projects set refresh_at = now() where snapshot = %s"
-        assert eventually(lambda: fresh.connection.execute(over, [seen.stamp and seen.stamp.snapshot]).rowcount)
+        read(fresh, project, edited(fresh, project, "there"))
+        settled(fresh)  # also what the relay, which is new, has found to be built
+        seen = Reader(fresh.redis).project(project, actor=TRUSTED)
+        fresh.connection.execute("update fw_projects set refresh_at = now()")
 
         def later() -> bool:
             return Reader(fresh.redis).project(project, actor=TRUSTED).version != seen.version
@@ -246,8 +251,9 @@ def test_a_bundle_whose_day_is_over_is_built_again_without_an_edit(
 def test_building_is_paused_and_resumed(fresh: System, project: str) -> None:
     with relay(fresh):
         read(fresh, project, edited(fresh, project, "before"))
+        settled(fresh)
         paused = fresh.commands.run("pause")
-        fresh.connection.execute("select pg_sleep(1.5)")  # it is obeyed within a second
+        until_a_pause_is_obeyed(fresh.connection)
         token = edited(fresh, project, "during")
         during = read(fresh, project, token, 3)
         resumed = fresh.commands.run("resume")

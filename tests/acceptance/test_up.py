@@ -1,5 +1,6 @@
 """``up`` as a user sees it: what it starts and shows, what it starts again, and how it ends."""
 
+import io
 import json
 import os
 import pty
@@ -10,18 +11,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from acceptance.system import held, is_waited
 from processes import CHECKOUT, PATIENCE, Commands, Running, eventually
+from rich.console import Console
 
 from worker import crew
 from worker.app import create_app
-from worker.commands.up import duration, shares
+from worker.commands.up import duration, processes, shares
+from worker.events import UP
+from worker.lookout import Seen
 from worker.servers import embedded
 from worker.settings import from_environment
+from worker.supervisor import Kept, Part, State
 from worker.wiring import services
 
 SAMPLE = CHECKOUT / "samples" / "harbour"
@@ -56,6 +63,11 @@ def test_up_says_what_runs_where(running: Running, data: Path) -> None:
     )
 
 
+def roles(data: Path) -> set[str]:
+    """Of those that have left a sign of life."""
+    return {path.name.partition("-")[0] for path in (data / "health").iterdir()}
+
+
 def test_each_queue_has_a_worker_and_nobody_shows_a_password(running: Running, data: Path) -> None:
     password = (data / "flower.password").read_text(encoding="utf-8").strip()
 
@@ -64,6 +76,7 @@ def test_each_queue_has_a_worker_and_nobody_shows_a_password(running: Running, d
         assert worker is not None
         assert len(worker.children()) >= 1
     assert all(running.child(name) for name in ("relay", "beat", "flower"))
+    assert eventually(lambda: roles(data) == {"worker", "relay", "beat", "flower"})
     assert len(password) >= 20
     assert (data / "flower.password").stat().st_mode & 0o777 == 0o600
     assert not any(password in word for each in running.children for word in each.cmdline())
@@ -126,7 +139,7 @@ def test_ctrl_c_stops_everything_in_order_and_each_event_is_a_line_of_json(comma
     assert stopped[:2] == ["beat", "relay"]
     assert sorted(stopped[2:]) == sorted(QUEUES)
     assert [each["process"] for each in events if each["event"] == "started"] == [*QUEUES, "relay", "beat"]
-    assert all(each["at"] and each["text"] for each in events)
+    assert all(each["at"] and each["text"] and each["level"] == UP[each["event"]].level for each in events)
     assert not any(each.is_running() for each in family)
     assert not commands.left()
 
@@ -212,13 +225,63 @@ def seen(terminal: int, pattern: str) -> str:
     raise AssertionError(f"{pattern} was not shown: {plain[-2000:]}")
 
 
+def kept(data: Path, name: str, state: State, **more: Any) -> Kept:
+    part = Part(
+        name=name,
+        called=name,
+        arguments=("relay",),
+        settings=from_environment({"FOREWORD_DATA_DIR": str(data)}),
+        grace=1,
+        rank=0,
+        role="relay",
+    )
+    mine = subprocess.Popen([sys.executable, "-c", ""])  # any that has a pid
+    mine.wait()
+    return Kept(part, data / f"{name}.log", state=state, process=mine, **more)
+
+
+def shown(*rows: Kept) -> list[str]:
+    console = Console(file=io.StringIO(), width=110)
+    console.print(processes(list(rows), Seen()))
+    assert isinstance(console.file, io.StringIO)
+    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+
+
+@pytest.mark.promise("up.hangs")
+def test_the_screen_shows_for_how_long_a_process_is_silent(tmp_path: Path) -> None:
+    rows = shown(
+        kept(tmp_path, "relay", State.RUNNING, begun=time.monotonic() - 7200),
+        kept(tmp_path, "beat", State.SILENT, silence=95.0),
+        kept(tmp_path, "edits", State.ENDING, silence=62.0),
+    )
+
+    assert [row.split()[2:4] for row in rows[1:]] == [
+        ["running", "2h00m"],
+        ["silent", "1m35s"],
+        ["ending", "1m02s"],
+    ]
+
+
+def test_a_last_word_has_its_age(tmp_path: Path) -> None:
+    ago = {"relay": timedelta(hours=1, minutes=2), "beat": timedelta(seconds=1)}
+    for name, age in ago.items():
+        line = {"timestamp": (datetime.now(UTC) - age).isoformat(), "event": "goes_on", "what": "redis"}
+        (tmp_path / f"{name}.log").write_text(f"{json.dumps(line)}\nnot an event\n", encoding="utf-8")
+
+    rows = shown(*(kept(tmp_path, name, State.RUNNING) for name in (*ago, "edits")))
+
+    assert rows[1].endswith(" 1h02m goes_on redis")
+    assert re.search(r" \d+s goes_on redis$", rows[2])
+    assert rows[3].endswith(" 0")
+
+
 def test_edits_have_most_processes_and_nobody_has_none() -> None:
-    for processes in range(1, 65):
-        found = shares(processes)
+    for number in range(1, 65):
+        found = shares(number)
 
         assert list(found) == list(QUEUES)
         assert min(found.values()) >= 1
-        assert found["edits"] == processes
+        assert found["edits"] == number
         assert found["edits"] >= found["briefs"] == found["sweep"]
 
 

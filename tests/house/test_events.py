@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.events import COMMON, EVENTS
+from worker.events import COMMON, EVENTS, UP
 from worker.metrics import METRICS, Row
 
 CHECKOUT = Path(__file__).parents[2]
@@ -94,6 +94,23 @@ def test_every_event_on_record_is_said_somewhere_with_each_of_its_fields() -> No
     assert {name: fields for name, fields in unsaid.items() if fields and name not in PASSED_ON} == {}
 
 
+def told_by_up() -> Iterator[tuple[str, set[str]]]:
+    """(name, fields) of what ``up`` says. Those of a process are ``Kept.facts``."""
+    for path in ("supervisor.py", "lookout.py", "commands/up.py"):
+        for node in ast.walk(ast.parse((CHECKOUT / "worker" / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Event":
+                given = {str(word.arg): word.value for word in node.keywords}
+                assert isinstance(given["name"], ast.Constant), f"{path}:{node.lineno}: a name to be looked up"
+                yield str(given["name"].value), set(re.findall(r"facts\((\w+)=", ast.unparse(node)))
+
+
+def test_what_up_says_is_on_record_and_nothing_else_is() -> None:
+    found = list(told_by_up())
+
+    assert {name for name, _ in found} == UP.keys()
+    assert [(name, fields) for name, fields in found if not fields <= set(UP[name].fields)] == []
+
+
 def test_a_room_that_logs_does_so_under_a_name_that_the_events_know() -> None:
     loggers = [
         (path.name, name)
@@ -117,6 +134,15 @@ def events_table() -> str:
     return "\n".join(rows)
 
 
+def up_table() -> str:
+    rows = ["| event | level | fields | meaning |", "|---|---|---|---|"]
+    for name, event in UP.items():
+        rows.append(
+            f"| `{name}` | {event.level} | {', '.join(f'`{e}`' for e in event.fields)} | {event.meaning} |"
+        )
+    return "\n".join(rows)
+
+
 def common_table() -> str:
     rows = ["| field | is |", "|---|---|"]
     rows += [f"| `{name}` | {meaning} |" for name, meaning in COMMON.items()]
@@ -134,7 +160,7 @@ def labelled(row: Row) -> str:
     return "{" + ", ".join(row.labels) + "}" if row.labels else ""
 
 
-@pytest.mark.parametrize("table", [events_table, common_table, metrics_table])
+@pytest.mark.parametrize("table", [events_table, up_table, common_table, metrics_table])
 def test_the_documents_show_the_tables_as_they_are(table: object) -> None:
     assert callable(table)
     assert table() in TELEMETRY

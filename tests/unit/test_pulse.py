@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,27 +14,26 @@ from worker import health
 from worker.pulse import Deaf, Pulse
 from worker.settings import Settings
 
-
-@pytest.fixture(scope="module")
-def gone() -> int:
-    """The id of a process that is no more."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
+GONE = 2**31 - 1
+"""The id of a process that is not: no system counts so far, so that nobody is given it meanwhile."""
 
 
-def left(where: Path, role: str, pid: int, seconds: float) -> Path:
+def left(where: Path, role: str, pid: int, seconds: float, now: float | None = None) -> Path:
     """A sign of life of so long ago."""
     file = where / f"{role}-{pid}"
     file.touch()
-    os.utime(file, (time.time() - seconds,) * 2)
+    os.utime(file, ((time.time() if now is None else now) - seconds,) * 2)
     return file
 
 
 @pytest.mark.promise("health.loop")
-def test_a_loop_that_turns_is_well_and_one_that_hangs_is_not(tmp_path: Path) -> None:
+def test_a_loop_that_turns_is_well_and_one_that_hangs_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
     Pulse("relay", tmp_path / "new").beat()
-    left(tmp_path, "beat", os.getpid(), 40)
+    left(tmp_path, "beat", os.getpid(), 40, now)
+    monkeypatch.setattr(health, "time", SimpleNamespace(time=lambda: now))
 
     assert health.judged(tmp_path / "new", "relay")[0]
     assert health.judged(tmp_path, "beat") == (
@@ -44,15 +44,15 @@ def test_a_loop_that_turns_is_well_and_one_that_hangs_is_not(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("health.loop")
-def test_nobody_there_is_not_well(tmp_path: Path, gone: int) -> None:
-    left(tmp_path, "worker", gone, 1)
+def test_nobody_there_is_not_well(tmp_path: Path) -> None:
+    left(tmp_path, "worker", GONE, 1)
 
     assert health.judged(tmp_path, "worker") == (False, [f"no worker has left a sign of life in {tmp_path}"])
     assert not health.judged(tmp_path / "nowhere")[0]
 
 
-def test_who_ends_in_order_leaves_nothing_and_who_was_killed_is_cleared_away(tmp_path: Path, gone: int) -> None:
-    old, foreign = left(tmp_path, "relay", gone, 1), tmp_path / "notes-1"
+def test_who_ends_in_order_leaves_nothing_and_who_was_killed_is_cleared_away(tmp_path: Path) -> None:
+    old, foreign = left(tmp_path, "relay", GONE, 1), tmp_path / "notes-1"
     foreign.touch()
 
     pulse = Pulse("worker", tmp_path)

@@ -1,11 +1,11 @@
-"""Progress for who pipes it: how far, and how much longer."""
+"""What is piped: progress, how far and how much longer; tables without filling."""
 
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from worker.screen import bar
+from worker.screen import bar, console, table
 
 
 @pytest.fixture
@@ -44,3 +44,11 @@ def test_what_is_quick_says_its_tenths_only(clock: list[float], capsys: pytest.C
             advance(1)
 
     assert list(said(capsys)) == [f"importing: {percent} %" for percent in (20, 40, 60, 80, 100)]
+
+
+def test_piped_lines_end_where_their_words_do_and_are_never_folded(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "much " * 100
+    console().print(table(("name", "says"), [("a", "x"), ("bb", long), ("c", None)]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [" name  says", " a     x", f" bb    {long.rstrip()}", " c"]

@@ -15,6 +15,7 @@ from foreword.errors import BadSettings, ForewordError, ServerError
 from worker import events
 from worker.app import create_app
 from worker.crew import ENDING
+from worker.pulse import TOUCH_SECONDS, Pulse
 from worker.settings import PREFIX, Settings
 from worker.wiring import Services, check_broker, services
 
@@ -132,12 +133,21 @@ async def _serve(settings: Settings, found: Services, place: tuple[str, int], lo
     click.echo(f"Flower is on {where}; the user is {USER}, the password in {password_place(settings)}")
     events.started()
     application.events.start()
+    pulse = Pulse("flower", settings.health)
+    _beat(pulse)
     try:
         return await told
     finally:
+        pulse.end()
         server.stop()
         application.events.stop()  # which saves what it has seen
         application.executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _beat(pulse: Pulse) -> None:
+    """Leave signs of life as long as the loop turns."""
+    pulse.beat()
+    asyncio.get_running_loop().call_later(TOUCH_SECONDS, _beat, pulse)
 
 
 def _note(told: "asyncio.Future[int]", number: int) -> None:

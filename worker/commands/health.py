@@ -32,9 +32,9 @@ PROGRESS_SECONDS = 60.0
 def health(settings: Settings, *, role: str | None, seconds: float | None, as_json: bool) -> int:
     """Whether the processes on this machine are well: exit code 0, or 1.
 
-    Of a worker, a relay or a beat: whether its main loop turns, by the age of a file in the health directory,
-    which is cheap enough to be asked every ten seconds. A worker's turns only while it has its broker, and not
-    while it takes nothing of what waits; a beat's only when it could send a tick.
+    Of a worker, a relay, a beat or Flower: whether its main loop turns, by the age of a file in the health
+    directory, which is cheap enough to be asked every ten seconds. A worker's turns only while it has its broker,
+    and not while it takes nothing of what waits; a beat's only when it could send a tick.
 
     With --role system: whether edits are built. Nobody leading is not well, nor is an old edit while nothing was
     finished lately; a pause is well. Exit code 3 where PostgreSQL does not answer.

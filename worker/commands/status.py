@@ -266,7 +266,7 @@ def _watch(found: Services, seconds: float, *, as_json: bool) -> None:
                         elif live is not None:
                             live.update(_shown(stands), refresh=True)
                         else:
-                            screen.rule(f"{time.strftime('%H:%M:%S')}")
+                            click.echo(f"---- {time.strftime('%H:%M:%S')}")
                             _print(stands)
                         time.sleep(seconds)
             except ForewordError as error:

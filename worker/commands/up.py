@@ -27,7 +27,8 @@ from loaders.migrate import migrate
 from worker import crew
 from worker.app import BRIEFS, create_app
 from worker.commands.flower import ADDRESS, PORT, USER, password, password_place
-from worker.lookout import SERVERS, Lookout, Seen
+from worker.events import UP
+from worker.lookout import SERVERS, Lookout, Seen, failing
 from worker.screen import print_json, say
 from worker.settings import Settings
 from worker.supervisor import Event, Kept, Part, Signals, State, Supervisor
@@ -48,14 +49,33 @@ QUICK_SECONDS, RELAY_SECONDS = 10.0, 30.0
 COLOURS = {
     State.STARTING: "yellow",
     State.RUNNING: "green",
+    State.SILENT: "bold red",
+    State.ENDING: "bold red",
     State.RESTING: "bold red",
     State.STOPPING: "yellow",
     State.STOPPED: "dim",
 }
 
-COLUMNS = {"process": 7, "pid": 7, "state": 8, "for": 6, "restarts": 8, "memory": 7, "last word": None}
-RIGHT = {"pid", "for", "restarts", "memory"}
-"""The table of processes: its columns and their widths, the last one whatever is left."""
+COLUMNS = {
+    "process": 7,
+    "pid": 7,
+    "state": 8,
+    "for": 6,
+    "restarts": 8,
+    "memory": 7,
+    "said": 6,
+    "last word": None,
+}
+RIGHT = {"pid", "for", "restarts", "memory", "said"}
+"""The table of processes: its columns and their widths, the last one whatever is left. ``said`` is the age of the
+last word, which stays: what a process said before it fell silent is what one wants to know.
+"""
+
+LAST = ("event", "what", "thread", "job", "project", "error", "message")
+"""What is shown of a last word."""
+
+FRESH_SECONDS = 60.0
+"""A last word that is older is dimmed: it is history."""
 
 QUIET = {"started", "ready", "stopped"}
 """Events of the ordinary course, which plain lines leave out."""
@@ -115,7 +135,15 @@ def parts(settings: Settings, flower_port: int | None) -> list[Part]:
     if flower_port is not None:
         rows.append(("flower", "Flower", ("flower", f"--port={flower_port}"), QUICK_SECONDS, 1))
     return [
-        Part(name=name, called=called, arguments=arguments, settings=_own(settings, place), grace=grace, rank=rank)
+        Part(
+            name=name,
+            called=called,
+            arguments=arguments,
+            settings=_own(settings, place),
+            grace=grace,
+            rank=rank,
+            role="worker" if name in works else name,
+        )
         for place, (name, called, arguments, grace, rank) in enumerate(rows)
     ]
 
@@ -169,7 +197,7 @@ def _keep_running(
         reporter.tell(Event(name="starting", text=f"starting {names}"))
         was_ready = False
         while not signals.asked:
-            rest = supervisor.look()
+            rest = supervisor.look(servers_answer=lookout.is_calm)
             if lookout.ident is None:
                 lookout.start()
             if supervisor.is_ready and not was_ready:
@@ -219,7 +247,8 @@ class _Reporter:
     def _say(self, event: Event) -> None:
         at = datetime.now(UTC)
         if self.as_json:
-            whole = {"at": at, "event": event.name, "text": event.text, **event.facts}
+            whole = {"at": at, "level": UP[event.name].level, "event": event.name, "text": event.text}
+            whole |= event.facts
             print_json(whole, indented=False)
         elif event.name in QUIET and not event.facts.get("restarts"):
             return
@@ -287,33 +316,36 @@ class _Screen:
 
 def processes(kept: list[Kept], seen: Seen) -> Table:
     """What runs where and how it fares."""
-    now = time.monotonic()
-    rows = []
-    for each in kept:
-        size = seen.memory.get(each.pid or 0)
-        rows.append(
-            (
-                each.part.name,
-                each.pid,
-                Text(each.state.value, COLOURS[each.state]),
-                _since(each, now),
-                max(each.restarts, 0),
-                f"{size / 1e6:.0f} MB" if size else "",
-                last_word(each),
-            )
-        )
+    rows = [_row(each, seen.memory.get(each.pid or 0), time.monotonic(), time.time()) for each in kept]
     made = Table(header_style="bold", box=None, expand=True)
     for column, width in COLUMNS.items():
         justify: Literal["left", "right"] = "right" if column in RIGHT else "left"
         ratio = None if width else 1
         made.add_column(column, justify=justify, width=width, ratio=ratio, no_wrap=True, overflow="ellipsis")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else "" if cell is None else str(cell) for cell in row))
+        made.add_row(*row)
     return made
 
 
+def _row(kept: Kept, memory: int | None, now: float, today: float) -> tuple[str | Text, ...]:
+    """The cells of a process, at a time of the clock that its start is known by, and of the one on the wall."""
+    said, age = last_word(kept, today)
+    return (
+        kept.part.name,
+        str(kept.pid or ""),
+        Text(kept.state.value, COLOURS[kept.state]),
+        _since(kept, now),
+        str(max(kept.restarts, 0)),
+        f"{memory / 1e6:.0f} MB" if memory else "",
+        Text(duration(age) if said else "", "dim"),
+        Text(said, "dim" if age > FRESH_SECONDS else ""),
+    )
+
+
 def _since(kept: Kept, now: float) -> str:
-    """For how long it has run, or until when it rests."""
+    """For how long it has run, or been silent, or until when it rests."""
+    if kept.state in {State.SILENT, State.ENDING}:
+        return duration(kept.silence)
     if kept.pid:
         return duration(now - kept.begun)
     return f"in {max(kept.rests_until - now, 0):.0f} s" if kept.state == State.RESTING else ""
@@ -334,6 +366,8 @@ def system(seen: Seen) -> Table:
         made.add_row(Text("projects", "bold"), Text(_projects(seen.glance)))
         briefs = f"{seen.glance.briefs_pending} waiting, {seen.glance.briefs_generating} being made"
         made.add_row(Text("briefs", "bold"), Text(briefs))
+        if wrong := failing(seen.glance):
+            made.add_row(Text("wrong", "bold red"), Text(wrong, "red", no_wrap=True, overflow="ellipsis"))
     return made
 
 
@@ -355,15 +389,18 @@ def _placed(places: Mapping[str, str]) -> Table:
     return made
 
 
-def last_word(kept: Kept) -> str:
-    """The last event in its log since it started; what is no event was said by a library, or is a banner."""
+def last_word(kept: Kept, now: float) -> tuple[str, float]:
+    """The last event in its log since it started, and how long ago that was. What is no event was said by a
+    library, or is a banner.
+    """
     for line in reversed(crew.tail(kept.log, lines=20, since=kept.log_begun).splitlines()):
-        with suppress(orjson.JSONDecodeError):
+        with suppress(ValueError, KeyError, TypeError):
             said = orjson.loads(line)
-            if isinstance(said, dict) and "event" in said and said.get("logger") != "py.warnings":
-                told = [str(said[name]) for name in ("event", "project", "error", "message") if name in said]
-                return " ".join(" ".join(told).split())
-    return ""
+            if "event" in said and said.get("logger") != "py.warnings":
+                told = [str(said[name]) for name in LAST if name in said]
+                at = datetime.fromisoformat(said["timestamp"]).timestamp()
+                return " ".join(" ".join(told).split()), max(now - at, 0.0)
+    return "", 0.0
 
 
 def duration(seconds: float) -> str:
