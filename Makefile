@@ -1,6 +1,6 @@
 # Everything a person or CI runs. Needs python3 (>= 3.11), git and a network; the rest is set up here.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check chaos storm load model bench capacity recall format lock image-check clean
+.PHONY: help setup demo test check chaos storm load dashboards model bench capacity recall format lock image-check clean
 
 PYTHON ?= python3
 # A file at a time on each core: most of the suite waits for processes.
@@ -44,6 +44,9 @@ storm: $(READY)  ## Have everybody's brief due at once while processes die (ARGS
 
 load: $(READY)  ## Run an account like production's against the real system (ARGS="--seconds 1800 --projects 3000")
 	@$(BIN)/python -m benchmarks.load $(ARGS)
+
+dashboards: $(READY)  ## Ask a real Prometheus (one on PATH) every query of dashboards and alerts, while all they are about happens
+	@$(BIN)/python -m pytest -q tests/acceptance/dashboards.py $(ARGS)
 
 model: $(READY)  ## Search the protocol's model, kill its mutants, print the shortest traces
 	@$(BIN)/python tests/protocol.py $(ARGS)

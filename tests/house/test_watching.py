@@ -2,46 +2,22 @@
 have, and every alert says what is so and where to read what to do. ``promtool`` says more, where it is at hand.
 """
 
-import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import promql_parser as promql
 import pytest
 import yaml
+from watching import CHECKOUT, DASHBOARDS, DEPLOY, dashboard, queries, rules
 
 from worker.metrics import HISTOGRAM, METRICS
 
-CHECKOUT = Path(__file__).parents[2]
-DEPLOY = CHECKOUT / "deploy"
-DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 PROMETHEUS_OWN = {"up": {"job", "service", "instance"}}
 TARGET = {"job", "service", "instance"}
 """Labels that scraping adds."""
 
 SECONDS = re.compile(r"\d+[smh]$")
-
-
-def rules() -> list[dict[str, Any]]:
-    groups = yaml.safe_load((DEPLOY / "prometheus" / "rules.yml").read_text(encoding="utf-8"))["groups"]
-    return [rule for group in groups for rule in group["rules"]]
-
-
-def dashboard(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def queries() -> Iterator[tuple[str, str]]:
-    """(where it stands, the query)."""
-    for rule in rules():
-        yield rule["alert"], rule["expr"]
-    for path in DASHBOARDS:
-        for panel in dashboard(path)["panels"]:
-            for target in panel.get("targets", []):
-                yield f"{panel['title']}: {target['legendFormat']}", target["expr"]
 
 
 def selectors(expression: Any) -> list[Any]:
