@@ -7,10 +7,20 @@ from dataclasses import dataclass
 Series = Sequence[tuple[float, float]]
 """(seconds, value), in order."""
 
-MIB = 2**20
+KIB, MIB = 2**10, 2**20
 
-TOLERATED = {"memory": (0.10, 8 * MIB), "files": (0.10, 4), "connections": (0.10, 4)}
+TOLERATED = {
+    "memory": (0.10, 8 * MIB),
+    "child": (0.10, 8 * MIB),  # after its first 250 tasks, in as many more
+    "files": (0.10, 4),
+    "connections": (0.10, 4),
+    "keys": (0.10, 10),  # a queue is a key while something is in it
+    "KiB": (0.10, 256),  # of keys that are not to grow: 300 bytes a second in the later half of half an hour
+    "MiB": (0.10, 8),  # of a whole server
+}
 """What may be added in the time looked at: a share of the level, or so much (bytes; a number) if that is more."""
+
+FEWEST_LIVES = 5
 
 SHORTEST_SECONDS = 60.0
 """Of a half: what lived more shortly says nothing."""
@@ -48,6 +58,44 @@ def growth(what: str, of: str, series: Series) -> Growth | None:
     if risen <= max(share * level, least):
         return None
     return Growth(what, of, level - risen / 2, level + risen / 2, lasts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """Of children that did their tasks and were replaced: what one has grown by over the later half of its life.
+
+    Attributes:
+        of: whose they were.
+        number: of lives.
+        seconds: the median of a life.
+        level, grew: bytes.
+    """
+
+    of: str
+    number: int
+    seconds: float
+    level: float
+    grew: float
+
+    @property
+    def grows(self) -> bool:
+        """Whether that is more than is tolerated; of few lives it is not known."""
+        share, least = TOLERATED["child"]
+        return self.number >= FEWEST_LIVES and self.grew > max(share * self.level, least)
+
+
+def lives(of: str, found: Sequence[Series]) -> Lives:
+    """Of series of (age, bytes), a life each. No life is long enough to be judged by itself, but all of them begin
+    as copies of one parent and end after as many tasks: so they are laid over each other, from 0 to 1.
+    """
+    later = [(age / life[-1][0], value) for life in found for age, value in life if 2 * age >= life[-1][0] > 0]
+    return Lives(
+        of=of,
+        number=len(found),
+        seconds=statistics.median(life[-1][0] for life in found) if found else 0.0,
+        level=statistics.median(value for _, value in later) if later else 0.0,
+        grew=slope(sorted(later)) / 2,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.load import judge
-from benchmarks.load.judge import MIB, Growth
+from benchmarks.load.judge import KIB, MIB, Growth, Lives
 from benchmarks.load.run import Record
-from benchmarks.load.watch import LOAD, Sample, cores
+from benchmarks.load.stock import KINDS, Stock
+from benchmarks.load.watch import LOAD, QUEUES, Sample, cores, recycled
+from benchmarks.spread import Spread
 from loaders.claims import SLOWEST_MILLISECONDS
 from worker.screen import console, heading, table
 
@@ -32,26 +34,6 @@ QUARTERS = ("at 0 %", "25 %", "50 %", "75 %", "100 %")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """A distribution of seconds."""
-
-    number: int
-    p50: float = 0.0
-    p95: float = 0.0
-    p99: float = 0.0
-    worst: float = 0.0
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """Of any values, none included."""
-        ordered = sorted(values)
-        if not ordered:
-            return cls(number=0)
-        p50, p95, p99, worst = (ordered[round((len(ordered) - 1) * share)] for share in (0.5, 0.95, 0.99, 1))
-        return cls(number=len(ordered), p50=p50, p95=p95, p99=p99, worst=worst)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """A group's: processes at most, and MiB of its largest one and of all, at five moments of the steady part."""
 
@@ -59,6 +41,15 @@ class Memory:
     processes: int
     largest: Sequence[float]
     all: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Keys of a kind in Redis, and their MiB, at five moments of the steady part."""
+
+    kind: str
+    keys: Sequence[int]
+    mib: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +78,8 @@ class Outcome:
     cores: Mapping[str, float]
     connections: Mapping[str, Sequence[int]]
     redis_mib: Sequence[float]
+    stored: Sequence[Stored]
+    children: Sequence[Lives]
     steps: Sequence[Mapping[str, Any]]
     bound: str
     drained: float | None
@@ -127,6 +120,8 @@ def outcome(record: Record) -> Outcome:
             if (found := [sample.connections[name] for sample in steady])
         },
         redis_mib=[sample.stored / MIB for sample in _five(steady)],
+        stored=[*_stored([stock for _, stock in record.steady_stocks])],
+        children=_children(steady),
         steps=[asdict(step) | {"holds": step.holds} for step in record.steps],
         bound=_bound(record),
         drained=record.drained,
@@ -167,7 +162,21 @@ def _bound(record: Record) -> str:
     return judge.bound(last)
 
 
-def _five(steady: Sequence[Sample]) -> list[Sample]:
+def _stored(stocks: Sequence[Stock]) -> Iterator[Stored]:
+    five = _five(stocks)
+    for kind in {kind: None for stock in stocks for kind in stock.bytes}:
+        yield Stored(
+            kind=kind,
+            keys=[round(stock.numbers.get(kind, 0)) for stock in five],
+            mib=[stock.bytes.get(kind, 0.0) / MIB for stock in five],
+        )
+
+
+def _children(steady: Sequence[Sample]) -> list[Lives]:
+    return [judge.lives(name, recycled(steady, name)) for name in QUEUES]
+
+
+def _five(steady: Sequence[Any]) -> list[Any]:
     last = len(steady) - 1
     return [steady[round(last * quarter / 4)] for quarter in range(5)] if steady else []
 
@@ -212,7 +221,12 @@ def _wrong(record: Record) -> Iterator[str]:
         yield f"the audit found {record.audit['different']} bundles different, {record.audit['missing']} missing"
     if record.audit.get("same", 0) < AUDITED * record.live:
         yield f"only {record.audit.get('same', 0)} of {record.live} bundles could be audited"
-    yield from (_told(grows) for grows in growths(record.steady))
+    yield from (_told(grows) for grows in [*growths(record.steady), *stored_growths(record.steady_stocks)])
+    yield from (
+        f"memory of children of {each.of} grew by {each.grew / MIB:.1f} MiB in the later half of a life"
+        for each in _children(record.steady)
+        if each.grows
+    )
 
 
 def _told(grows: Growth) -> str:
@@ -244,6 +258,21 @@ def growths(steady: Sequence[Sample]) -> Iterator[Growth]:
                 yield grows
 
 
+def stored_growths(stocks: Sequence[tuple[float, Stock]]) -> Iterator[Growth]:
+    """What grows in Redis, though people make none of it: queues, keys that nobody knows or that never expire, and
+    the server itself.
+    """
+    found = {
+        ("keys", "Redis that never expire"): [(at, float(stock.endless)) for at, stock in stocks],
+        ("MiB", "Redis beside its keys"): [(at, s.beside / MIB) for at, s in stocks if s.beside is not None],
+    }
+    for kind in {kind for _, stock in stocks for kind in stock.bytes} - KINDS.keys():
+        found["KiB", f"{kind} keys in Redis"] = [(at, stock.bytes.get(kind, 0.0) / KIB) for at, stock in stocks]
+    for (what, of), series in found.items():
+        if grows := judge.growth(what, of, series):
+            yield grows
+
+
 # ---- for people
 
 
@@ -251,6 +280,7 @@ def show(found: Outcome) -> None:
     """Print tables."""
     _show_times(found)
     _show_memory(found)
+    _show_stored(found)
     if found.steps:
         _show_steps(found.steps)
     screen = console()
@@ -308,6 +338,19 @@ def _show_memory(found: Outcome) -> None:
     screen.print(f"stored in Redis, MiB: {', '.join(f'{value:.1f}' for value in found.redis_mib)}")
     for name, (least, most, last) in found.connections.items():
         screen.print(f"connections to {name}: {least} to {most}, in the end {last}")
+    for each in found.children:
+        if each.number:
+            screen.print(
+                f"children of {each.of}: {each.number} recycled, after {each.seconds:.0f} s; of"
+                f" {each.level / MIB:.0f} MiB, {each.grew / MIB:+.1f} over the later half of a life"
+            )
+
+
+def _show_stored(found: Outcome) -> None:
+    heading("keys in Redis, and their MiB, over time")
+    columns = ("kind", *(f"keys {quarter}" for quarter in QUARTERS), *(f"MiB {quarter}" for quarter in QUARTERS))
+    rows = [(each.kind, *each.keys, *(f"{mib:.2f}" for mib in each.mib)) for each in found.stored]
+    console().print(table(columns, rows, right=columns[1:]))
 
 
 def _show_steps(steps: Sequence[Mapping[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from benchmarks.load import account as accounts
 from benchmarks.load.account import Account
 from benchmarks.load.judge import Step
 from benchmarks.load.people import Followed, Pace, People, Seen
+from benchmarks.load.stock import Stock
 from benchmarks.load.system import CHECKOUT, System, environment
 from benchmarks.load.watch import Sample, Watch, cores, others
 from foreword.errors import ForewordError
@@ -60,6 +61,7 @@ class Record:
 
     Attributes:
         filled, built: seconds to insert the account, and from then on until every project had its bundle.
+        stocks: what stood in Redis, and when.
         began, ended: the steady part, by the monotonic clock; what came after it are the steps.
         steps: of the edits that were doubled until something bound.
         left: what waited to the end.
@@ -77,6 +79,7 @@ class Record:
     ended: float = 0.0
     seen: Seen = field(default_factory=Seen)
     samples: Sequence[Sample] = ()
+    stocks: Sequence[tuple[float, Stock]] = ()
     restarts: dict[str, float] = field(default_factory=dict)
     restarting: tuple[float, float] = (0.0, 0.0)
     steps: list[Step] = field(default_factory=list)
@@ -94,6 +97,11 @@ class Record:
     def steady(self) -> Sequence[Sample]:
         """The samples of the steady part."""
         return [sample for sample in self.samples if self.began <= sample.at <= self.ended]
+
+    @property
+    def steady_stocks(self) -> Sequence[tuple[float, Stock]]:
+        """Likewise."""
+        return [(at, stock) for at, stock in self.stocks if self.began <= at <= self.ended]
 
     def edits(self, begin: float, end: float) -> Sequence[Followed]:
         """Those that were committed in between."""
@@ -121,7 +129,7 @@ def run(options: Options, system: System) -> Record:
             f"{options.seconds:.0f} s of {options.edits:g} edits/s, {options.reads:g} reads/s, {record.due} briefs"
         )
         with watch.watching(), people.at_work() as seen:
-            record.seen, record.samples = seen, watch.samples
+            record.seen, record.samples, record.stocks = seen, watch.samples, watch.stocks
             _steady(record, system)
             if options.ramp:
                 _more_and_more(record, watch, pace)

@@ -4,14 +4,15 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
 import redis
 
+from benchmarks.load.stock import Stock, look
 from benchmarks.load.system import System
 from foreword.errors import ForewordError
 from loaders.claims import EDITS, SWEEP
@@ -23,14 +24,19 @@ QUEUES = (EDITS, BRIEFS, SWEEP)
 
 LOAD = "the load itself"
 
+STOCK_EVERY = 6
+"""Samples to one look at every key."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """Attributes:
+    age: seconds since it was started.
     unique, share: bytes of memory that nobody else has, and with its part of what is shared.
     """
 
     pid: int
+    age: float
     main: bool
     unique: int
     share: int
@@ -66,11 +72,14 @@ class Sample:
 
 @dataclass(slots=True)
 class Watch:
-    """Samples, one every ``every`` seconds by a thread of its own; ``failures`` are when it could not look."""
+    """Samples, one every ``every`` seconds by a thread of its own, and with some of them a look at what stands in
+    Redis; ``failures`` are when it could not look.
+    """
 
     system: System
     every: float
     samples: list[Sample] = field(default_factory=list)
+    stocks: list[tuple[float, Stock]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -78,22 +87,38 @@ class Watch:
         """Look for the length of a block."""
         over = threading.Event()
 
-        def look() -> None:
+        def watch() -> None:
             while not over.is_set():
                 began = time.monotonic()
                 try:
                     self.samples.append(self.sample())
+                    if len(self.samples) % STOCK_EVERY == 1:
+                        self.stocks.append((time.monotonic(), self.stock()))
                 except ForewordError as error:
                     self.failures.append(str(error))
                 over.wait(max(began + self.every - time.monotonic(), 0))
 
-        thread = threading.Thread(target=look, name="watch", daemon=True)
+        thread = threading.Thread(target=watch, name="watch", daemon=True)
         thread.start()
         try:
             yield self
         finally:
             over.set()
             thread.join()
+
+    def stock(self) -> Stock:
+        """What stands in Redis.
+
+        Raises:
+            ForewordError: it could not look.
+        """
+        services = self.system.services
+        try:
+            with ExitStack() as stack:
+                urls = {services.redis_url: None, services.broker_url: None}
+                return look([stack.enter_context(redis.Redis.from_url(url)) for url in urls])
+        except (redis.RedisError, OSError) as error:
+            raise ForewordError(f"looking at Redis: {type(error).__name__}: {error}") from error
 
     def sample(self) -> Sample:
         """One look; its own connections are not counted.
@@ -155,6 +180,7 @@ def _looked_at(family: list[psutil.Process]) -> Iterator[Process]:
             memory, times = process.memory_full_info(), process.cpu_times()
             yield Process(
                 pid=process.pid,
+                age=time.time() - process.create_time(),
                 main=number == 0,
                 unique=memory.uss,
                 share=memory.pss,
@@ -189,3 +215,26 @@ def cores(first: Sample, last: Sample) -> tuple[dict[str, float], tuple[str, flo
             if share > busiest[1]:
                 busiest = (f"{name} (process {process.pid}{', main' if process.main else ''})", share)
     return dict(had), busiest
+
+
+Life = list[tuple[float, float]]
+
+
+def recycled(samples: Sequence[Sample], group: str) -> list[Life]:
+    """(age, bytes of its own) of the children of a worker in whose place it put others: a life each, in order.
+    Those that ended with their worker are not among them: they have not done all of their tasks.
+    """
+    lives: dict[tuple[int, int], Life] = defaultdict(list)
+    gone: dict[int, list[Life]] = defaultdict(list)
+    ended = []
+    for sample in samples:
+        family = sample.processes.get(group, ())
+        parent = next((process.pid for process in family if process.main), 0)
+        here = {(parent, process.pid): process for process in family if not process.main}
+        for who in [who for who in lives if who not in here]:
+            gone[who[0]].append(lives.pop(who))
+        for who, child in here.items():
+            if who not in lives and gone[parent]:
+                ended.append(gone[parent].pop(0))
+            lives[who].append((child.age, float(child.unique)))
+    return ended

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,33 +10,10 @@ from chaos.journal import Arrival
 from chaos.watch import Violation
 from chaos.world import Struck, World
 
+from benchmarks.spread import Spread
+
 NEAR_SECONDS = 5.0
 """A fault that ended so long ago may still be felt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """A distribution of seconds."""
-
-    number: int
-    p50: float
-    p99: float
-    worst: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        """Of any values, none included."""
-        ordered = sorted(values)
-        if not ordered:
-            return cls(number=0, p50=0.0, p99=0.0, worst=0.0)
-        last = len(ordered) - 1
-        at = (ordered[round(last * share)] for share in (0.5, 0.99, 1))
-        return cls(
-            number=len(ordered), **dict(zip(("p50", "p99", "worst"), (round(v, 3) for v in at), strict=True))
-        )
-
-    def __str__(self) -> str:
-        return f"p50 {self.p50:.2f}  p99 {self.p99:.2f}  worst {self.worst:.2f}  (n {self.number})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from chaos.report import Spread
 from chaos.watch import Violation
 from storm.check import Key, Row
 from storm.world import World
+
+from benchmarks.spread import Spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,22 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies import uid
 
 from benchmarks.load.account import LARGEST, SMALLEST, Account, size, skewed
-from benchmarks.load.judge import MIB, Step, bound, growth, slope
+from benchmarks.load.judge import MIB, Step, bound, growth, lives, slope
 from benchmarks.load.people import Followed, Seen
-from benchmarks.load.report import outcome
+from benchmarks.load.report import outcome, stored_growths
 from benchmarks.load.run import Options, Record
-from benchmarks.load.watch import Process, Sample
+from benchmarks.load.stock import BROKER, OTHER, Stock, kind_of
+from benchmarks.load.watch import Process, Sample, recycled
+from benchmarks.spread import Spread
+from foreword import keys
 
 SECONDS, SAMPLES = 1800.0, 180
 
@@ -64,6 +69,14 @@ def test_a_slope_is_that_of_the_line() -> None:
     assert slope([]) == 0.0
 
 
+def test_a_spread_is_of_the_values_themselves() -> None:
+    found = Spread.of([0.5, *(n / 100 for n in range(100, 200))])
+
+    assert (found.number, found.worst) == (101, 1.99)
+    assert (found.p50, found.p95, found.p99) == (1.49, 1.94, 1.98)
+    assert Spread.of([]) == Spread(number=0)
+
+
 # ---- what bound
 
 
@@ -105,6 +118,87 @@ def test_what_bound_is_named(changes: dict[str, Any], says: str) -> None:
     assert bound(step(**changes)).startswith(says)
 
 
+# ---- children, whose lives are short
+
+
+def lived(number: int, of: Callable[[float], float]) -> list[list[tuple[float, float]]]:
+    """(age, bytes) of lives that were looked at four times each, some of them of half as many seconds."""
+    dice = random.Random(1)
+    found = []
+    for life in range(number):
+        seconds = LIFE if life % 2 else LIFE / 2
+        shares = sorted(dice.random() for _ in range(4))
+        found.append([(seconds * share, of(share) + dice.gauss(0, MIB)) for share in [*shares, 1.0]])
+    return found
+
+
+def test_children_that_warm_up_do_not_grow() -> None:
+    found = lives("edits", lived(50, lambda share: (30 + 20 * min(share, 0.4)) * MIB))
+
+    assert not found.grows
+    assert found.number == 50
+    assert LIFE / 2 <= found.seconds <= LIFE
+
+
+@pytest.mark.parametrize("leak", [20, 40])
+def test_a_leak_that_recycling_hides_is_found(leak: int) -> None:
+    found = lives("edits", lived(50, lambda share: (30 + leak * share) * MIB))
+
+    assert found.grows
+    assert found.grew == pytest.approx(leak * MIB / 2, rel=0.15)
+
+
+def test_of_few_lives_nothing_is_known() -> None:
+    assert not lives("edits", lived(4, lambda share: (30 + 100 * share) * MIB)).grows
+    assert not lives("edits", []).grows
+
+
+def test_only_children_that_their_worker_has_replaced_have_lived_a_life() -> None:
+    families = [
+        (process(1, 1), process(5, 2, age=1, main=False)),
+        (process(1, 1), process(6, 2, age=2, main=False)),
+        (process(1, 1),),  # 2 has ended
+        (process(1, 1), process(7, 3, age=1, main=False)),  # and has a successor
+        (process(1, 1),),  # 3 ends, and its worker
+        (process(1, 4), process(8, 5, age=1, main=False)),
+        (process(1, 4), process(9, 5, age=2, main=False)),  # 5 lives
+    ]
+    found = [
+        replace(sample, processes={"edits": family})
+        for sample, family in zip(samples(LEVEL), families, strict=False)
+    ]
+
+    assert recycled(found, "edits") == [[(1, 5.0), (2, 6.0)]]
+
+
+# ---- Redis
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (keys.project(uid("p")), "bundles"),
+        (keys.changes(uid("p")), "differences"),
+        (keys.focus(uid("p"), "T12"), "focus bundles"),
+        (keys.brief(uid("u"), "2026-11-22"), "briefs"),
+        (keys.brief(uid("u")), "briefs"),
+        (keys.projects_of(uid("u")), "overviews"),
+        (keys.told("e"), "announcements"),
+        (keys.READY, "announcements"),
+        (keys.MARKER, OTHER),
+        (keys.previous(keys.project(uid("p"))), OTHER),
+        ("edits", BROKER),
+        ("_kombu.binding.edits", BROKER),
+    ],
+)
+def test_every_key_is_of_a_kind(key: str, kind: str) -> None:
+    assert kind_of(key) == kind
+
+
+def test_what_people_make_may_grow_in_redis() -> None:
+    assert [*stored_growths(stocks())] == []
+
+
 # ---- the account
 
 
@@ -131,8 +225,8 @@ def test_a_seed_gives_the_same_account() -> None:
 # ---- what should not have been
 
 
-def process(unique: float, files: float = 20) -> Process:
-    return Process(pid=7, main=True, unique=int(unique), share=int(unique), files=int(files), cpu=1.0)
+def process(unique: float, pid: int = 7, *, age: float = 0.0, main: bool = True) -> Process:
+    return Process(pid=pid, main=main, age=age, unique=int(unique), share=int(unique), files=20, cpu=1.0)
 
 
 def samples(
@@ -153,6 +247,49 @@ def samples(
 
 LEVEL = series(HELD["level"])
 
+LIFE = 60.0
+"""Seconds after which a worker replaces a child."""
+
+
+def workers(of: Callable[[float], float]) -> list[Sample]:
+    """A worker that recycles its one child; the function's argument is the share of its life."""
+    return [
+        replace(
+            sample,
+            processes={
+                "edits": (
+                    process(80 * MIB),
+                    process(of(at % LIFE / LIFE), 8 + int(at // LIFE), age=at % LIFE, main=False),
+                )
+            },
+        )
+        for sample, at in ((sample, sample.at) for sample in samples(LEVEL))
+    ]
+
+
+def stocks(**changes: Callable[[float], float]) -> list[tuple[float, Stock]]:
+    """What stands in Redis; ``changes`` are bytes of a kind, or ``endless`` or ``beside``."""
+    of: dict[str, Callable[[float], float]] = {
+        "bundles": lambda at: (40 + 100 * at) * MIB,
+        "differences": lambda at: 500 * at * MIB,
+        "broker": lambda at: (2 + at * 40 % 3) * 2**10,
+        "other": lambda _: 4000,
+        "endless": lambda at: 1500 + at * 7 % 3,
+        "beside": lambda at: (2 + at) * MIB,
+    } | changes
+    return [
+        (
+            SECONDS * n / 30,
+            Stock(
+                numbers=dict.fromkeys(of.keys() - {"endless", "beside"}, 10),
+                bytes={kind: of[kind](n / 30) for kind in of.keys() - {"endless", "beside"}},
+                endless=int(of["endless"](n / 30)),
+                beside=of["beside"](n / 30),
+            ),
+        )
+        for n in range(30)
+    ]
+
 
 def record(**changes: Any) -> Record:
     """A run in which everything held."""
@@ -164,6 +301,7 @@ def record(**changes: Any) -> Record:
         "ended": SECONDS,
         "seen": Seen(edits=edits, took=[(1.0, 0.01)] * 100),
         "samples": samples(LEVEL),
+        "stocks": stocks(),
         "restarts": {"relay": 2.0},
         "due": 2,
         "told": 2,
@@ -199,6 +337,11 @@ WRONG: dict[str, dict[str, Any]] = {
     "only 3 of 10 bundles": {"audit": {"same": 3, "different": 0, "missing": 0}},
     "memory of relay": {"samples": samples(series(lambda at: (80 + 60 * at) * MIB))},
     "connections of postgresql": {"samples": samples(LEVEL, lambda at: 9 + 20 * at)},
+    "memory of children of edits grew by 10.0 MiB": {"samples": workers(lambda at: (60 + 24 * at) * MIB)},
+    "KiB of broker keys in Redis": {"stocks": stocks(broker=lambda at: (4 + 1000 * at) * 2**10)},
+    "KiB of other keys in Redis": {"stocks": stocks(other=lambda at: 4000 + MIB * at)},
+    "keys of Redis that never expire": {"stocks": stocks(endless=lambda at: 200 + 100 * at)},
+    "MiB of Redis beside its keys": {"stocks": stocks(beside=lambda at: (2 + 40 * at) * MIB)},
 }
 
 
