@@ -170,12 +170,12 @@ def builds_of(edits: float, build: float) -> tuple[float, float]:
         return 1 / waits[-1], 1 - 1 / (edits * waits[-1])
     reached, times, lasted, dirty = 1.0, 0.0, 1 / edits, 0.0
     for wait in waits:
-        quiet = math.exp(-edits * wait)
+        quiet, met = math.exp(-edits * wait), -math.expm1(-edits * wait)  # one less the other loses small numbers
         visits = reached / quiet if wait == waits[-1] else reached
         times += visits
         lasted += visits * wait
-        dirty += visits * (wait - (1 - quiet) / edits)
-        reached *= 1 - quiet
+        dirty += visits * max(wait - met / edits, 0.0)
+        reached *= met
     return times / lasted, dirty / lasted
 
 

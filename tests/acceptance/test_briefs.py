@@ -509,11 +509,11 @@ def test_what_a_beat_ticks_workers_make_and_a_relay_tells_at_its_hour(
     assert scheduled(IDRIS, 11) >= due
 
     with running(fresh, "beat"), fresh.worker("--concurrency", "2"):
-        ticked = eventually(lambda: states(fresh).get(IDRIS) == ("pending", 0), 30)
+        ticked = eventually(lambda: states(fresh).get(IDRIS) == ("pending", 0))
         with running(fresh, "relay"):
-            made = eventually(lambda: set(states(fresh).values()) == {("ready", 1), ("ready", 2)}, 30)
+            made = eventually(lambda: set(states(fresh).values()) == {("ready", 1), ("ready", 2)})
             early = told_of(fresh), fresh.connection.execute("select clock_timestamp()").fetchall()[0][0]
-            told = eventually(lambda: len(told_of(fresh)) == 2, 60)
+            told = eventually(lambda: len(told_of(fresh)) == 2)
             at_rest = [counted(fresh, "fw_briefs"), counted(fresh, "fw_announcements")]
 
     assert by_hand.code == 0, by_hand.err

@@ -29,7 +29,11 @@ def demos(commands: Commands) -> tuple[Ended, Ended]:
     """A demo on the sample, and another one that was begun in the middle of it."""
     with commands.start("demo") as first:
         assert first.says("importing: ")
-        second = commands.run("demo")
+        first.process.send_signal(signal.SIGSTOP)  # so that it is not at its end before the other begins
+        try:
+            second = commands.run("demo")
+        finally:
+            first.process.send_signal(signal.SIGCONT)
         return first.ended(), second
 
 

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 import yaml
 from access import BROKER, CACHE, Guarded, guarded
-from processes import CHECKOUT, Commands, Running, eventually
+from processes import CHECKOUT, PATIENCE, Commands, Running, eventually
 
 from foreword import keys
 from foreword.reader import TRUSTED, Context, Reader
@@ -145,7 +145,7 @@ def test_an_edit_of_the_application_reaches_a_chat(deployed: Deployed) -> None:
         row = application.execute("select fw_token()").fetchone()
     assert row is not None
 
-    found = deployed.reader.project(LIBRARY, actor=TRUSTED, at_least=row[0], wait=20)
+    found = deployed.reader.project(LIBRARY, actor=TRUSTED, at_least=row[0], wait=PATIENCE)
 
     assert "Renamed" in found.text
     assert deployed.reader.steady(LIBRARY, actor=TRUSTED).status != "missing"

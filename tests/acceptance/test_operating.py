@@ -10,11 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 import redis
-from acceptance.system import System, Tell, is_waited
-from processes import CHECKOUT, Running, eventually
+from acceptance.system import System, Tell, is_waited, until_a_pause_is_obeyed
+from processes import CHECKOUT, Ended, Running, eventually
 
 from foreword import keys
 from loaders.ledger import MOST_ATTEMPTS
@@ -34,6 +35,18 @@ def sample(system: System) -> System:
         done = system.commands.run(*arguments)
         assert done.code == 0, done.err
     return system
+
+
+def once_well(tell: Tell, *arguments: str) -> Ended:
+    """What a command says when all is well: on a machine that stops for seconds it is not at every moment."""
+    told = []
+
+    def well() -> bool:
+        told.append(tell(*arguments))
+        return told[-1].code == 0
+
+    assert eventually(well), told[-1]
+    return told[-1]
 
 
 def asked(tell: Tell, *arguments: str, **variables: str) -> Any:
@@ -72,10 +85,9 @@ def quiet(sample: System, manned: dict[str, Running]) -> System:
 
 @pytest.mark.promise("status.true", "doctor.says", "health.loop")
 def test_where_all_is_well_it_is_said(sample: System, manned: dict[str, Running], tell: Tell) -> None:
-    assert eventually(lambda: tell("status").code == 0), tell("status")
-    assert eventually(lambda: tell("health", "--role", "beat").code == 0)  # it has sent its first tick
-    status, doctor = tell("status"), tell("doctor")
-    found = asked(tell, "status")
+    once_well(tell, "health", "--role", "beat")  # it has sent its first tick
+    status, doctor = once_well(tell, "status"), once_well(tell, "doctor")
+    found = json.loads(once_well(tell, "status", "--json").out)
     probes = [sample.commands.run("health", "--role", role) for role in manned]
 
     assert "nothing is wrong" in status.out
@@ -86,10 +98,9 @@ def test_where_all_is_well_it_is_said(sample: System, manned: dict[str, Running]
     assert f"{manned['relay'].process.pid}, for " in status.out
     assert found["queues"] == {"edits": 0, "briefs": 0, "sweep": 0}
     assert found["database"]["built"] == 2
-    assert doctor.code == 0, doctor.out
     assert {line.split()[0] for line in doctor.out.splitlines() if not line.startswith(" ")} <= {"ok", "warn"}
     assert [probe.code for probe in probes] == [0, 0, 0]
-    assert tell("health", "--role", "system").code == 0
+    once_well(tell, "health", "--role", "system")
 
 
 @pytest.mark.promise("health.loop")
@@ -131,8 +142,8 @@ def asked_place(system: System) -> Path:
 
 
 @pytest.mark.promise("status.true")
-def test_nobody_there_is_said_with_what_to_do(quiet: System, tell: Tell) -> None:
-    with unmanned(quiet):
+def test_nobody_there_is_said_with_what_to_do(quiet: System, manned: dict[str, Running], tell: Tell) -> None:
+    with unmanned(quiet, manned):
         told, found = tell("status"), asked(tell, "status")
 
     assert told.code == 1
@@ -143,9 +154,10 @@ def test_nobody_there_is_said_with_what_to_do(quiet: System, tell: Tell) -> None
 
 
 @contextmanager
-def unmanned(system: System, led_for: int = -1) -> Iterator[None]:
+def unmanned(system: System, manned: dict[str, Running], led_for: int = -1) -> Iterator[None]:
     """As if the processes of the module were not there, and nobody led; or somebody who does nothing did."""
-    with psycopg.connect(system.services.database_url) as holding:
+    worker = psutil.Process(manned["worker"].process.pid)  # it would tell of itself in between
+    with psycopg.connect(system.services.database_url) as holding, stopped(worker):
 
         def held() -> bool:
             """Whether nobody leads, and nobody can change that: a relay may have come in between."""
@@ -166,9 +178,21 @@ def unmanned(system: System, led_for: int = -1) -> Iterator[None]:
     system.connection.execute("delete from fw_leader")
 
 
+@contextmanager
+def stopped(process: psutil.Process) -> Iterator[None]:
+    process.suspend()
+    try:
+        assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
+        yield
+    finally:
+        process.resume()
+
+
 @pytest.mark.promise("status.true")
-def test_a_pause_an_old_edit_and_a_dead_letter_are_named(quiet: System, tell: Tell) -> None:
-    with unmanned(quiet):  # a relay obeys within a second, and goes on at once
+def test_a_pause_an_old_edit_and_a_dead_letter_are_named(
+    quiet: System, manned: dict[str, Running], tell: Tell
+) -> None:
+    with unmanned(quiet, manned):  # a relay obeys within a second, and goes on at once
         assert tell("pause").out == "paused: everything; `python -m worker resume` goes on\n"
         quiet.connection.execute("update onto_tasks set title = title where project_id = %s", [LIBRARY])
         quiet.connection.execute("update fw_changes set at = at - interval '200 s'")
@@ -231,14 +255,16 @@ def test_the_switch_never_starts_what_it_should_stop(quiet: System, tell: Tell) 
 
 
 @pytest.mark.promise("health.progress")
-def test_the_whole_is_well_while_what_waits_gets_done(quiet: System, tell: Tell) -> None:
+def test_the_whole_is_well_while_what_waits_gets_done(
+    quiet: System, manned: dict[str, Running], tell: Tell
+) -> None:
     def health() -> tuple[int, list[str]]:
         told = tell("health", "--role", "system", "--json")
         return told.code, json.loads(told.out)["says"]
 
-    with unmanned(quiet):
+    with unmanned(quiet, manned):
         assert health() == (1, ["no relay leads"])
-    with unmanned(quiet, led_for=60):
+    with unmanned(quiet, manned, led_for=60):
         quiet.connection.execute("update onto_tasks set title = title where project_id = %s", [LIBRARY])
         quiet.connection.execute("update fw_changes set at = at - interval '200 s'")
         quiet.connection.execute("update fw_projects set built_at = now()")
@@ -252,7 +278,9 @@ def test_the_whole_is_well_while_what_waits_gets_done(quiet: System, tell: Tell)
         idle = health()
 
     assert (going_on[0], stuck[0], paused[0], idle[0]) == (0, 1, 0, 0)
-    assert "no build ended well for 30" in stuck[1][0]
+    said = re.search(r"no build ended well for (\d+) s", stuck[1][0])
+    assert said is not None
+    assert int(said[1]) >= 300
 
 
 # ---- parked projects
@@ -261,6 +289,7 @@ def test_the_whole_is_well_while_what_waits_gets_done(quiet: System, tell: Tell)
 @pytest.mark.promise("parked.says", "parked.drop")
 def test_a_parked_project_is_named_with_its_reason_muted_and_tried_again(quiet: System, tell: Tell) -> None:
     assert tell("pause").code == 0
+    until_a_pause_is_obeyed(quiet.connection)  # else the relay's tries would be counted, too
     quiet.connection.execute("alter table onto_tasks drop constraint onto_tasks_priority_range")
     quiet.connection.execute("alter table onto_tasks alter priority type text using priority::text")
     quiet.connection.execute("update onto_tasks set priority = 'high' where project_id = %s", [LIBRARY])
@@ -505,10 +534,10 @@ def test_the_doctor_tells_no_secret(sample: System, tell: Tell) -> None:
 
 @pytest.mark.promise("doctor.says")
 def test_nobody_there_fails_and_a_place_that_cannot_be_written_to(
-    quiet: System, tell: Tell, tmp_path: Path
+    quiet: System, manned: dict[str, Running], tell: Tell, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    with unmanned(quiet):
+    with unmanned(quiet, manned):
         told = asked(tell, "doctor", FOREWORD_HEALTH_DIR=str(tmp_path / "file"))
 
     failed = {each["check"]: each["remedy"] for each in told["checks"] if each["verdict"] == "fail"}

@@ -94,12 +94,15 @@ def fields(system: System, project: str) -> dict[str, bytes]:
 
 
 def handled(system: System) -> int:
-    """How many rebuild messages the worker has done with; -1 while it is busy."""
+    """How many rebuild messages the worker has done with; -1 while it is busy, or does not answer."""
     app = system.app()
     with app.connection_for_write() as connection:
         asking = app.control.inspect(limit=1, connection=connection)
-        active, stats = asking.active() or {}, asking.stats() or {}
-    if any(active.values()) or not stats:
+        stats, active = (
+            asking.stats(),
+            asking.active(),
+        )  # in this order: what was counted and is not active is done
+    if not stats or not active or any(active.values()):
         return -1
     return sum(each["total"].get(REBUILD, 0) for each in stats.values())
 

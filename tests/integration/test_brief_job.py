@@ -13,6 +13,7 @@ import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from slow import too_slow
 from strategies import uid
 
 from foreword import keys
@@ -395,20 +396,17 @@ def test_a_table_that_was_altered_fails_the_brief_visibly_and_it_is_tried_again(
 
 @pytest.mark.promise("brief.dead")
 def test_a_query_that_takes_too_long_fails_a_brief_until_it_is_a_dead_letter_that_is_replayed(
-    tools: Tools, database_url: str, application: Connection, today: date
+    tools: Tools, application: Connection, today: date
 ) -> None:
     schedule(tools.connection, today)
-    tools.connection.execute("set statement_timeout to '30ms'")
 
-    with connect(database_url) as holding, holding.transaction():
-        holding.execute("lock table onto_tasks in access exclusive mode")
+    with too_slow(application, "onto_tasks"):
         for _ in range(MOST_ATTEMPTS):
             with pytest.raises(BuildError, match="statement timeout"):
                 made(tools, today)
             waits = brief_queue.claim(application, 32)
             pass_time(application, 900)
     failed = stored(application, today)
-    tools.connection.execute("set statement_timeout to '30s'")
     replayed = announcements.replay(application)
 
     assert waits == []

@@ -217,10 +217,12 @@ def test_failures_back_off_and_end_in_a_dead_letter_that_can_be_replayed(
 ) -> None:
     waits, states = [], []
     for _ in range(MOST_ATTEMPTS):
-        states.append(briefs.fail(connection, begun(connection, scheduled), "PostgreSQL is away", permanent=False))
-        ((wait,),) = connection.execute(
-            "select extract(epoch from quiet_until - now())::float8 from fw_briefs"
-        ).fetchall()
+        with connection.transaction():  # in which now() stands still, however slow the machine is
+            lost = begun(connection, scheduled)
+            states.append(briefs.fail(connection, lost, "PostgreSQL is away", permanent=False))
+            ((wait,),) = connection.execute(
+                "select extract(epoch from quiet_until - now())::float8 from fw_briefs"
+            ).fetchall()
         waits.append(wait)
 
     dead = announcements.dead_letters(connection)

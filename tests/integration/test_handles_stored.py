@@ -207,21 +207,35 @@ def uid_of(number: int) -> str:
 
 @pytest.mark.promise("handles.stable")
 def test_a_deadlock_of_drawers_is_only_another_try(crowd: list[Connection]) -> None:
-    one, other, watcher, *_ = crowd
-    other.execute("set deadlock_timeout to '10ms'")
-    insert = b"insert into fw_handles values (%s, %s, 'task', %s)"
-    one.execute("begin")
-    one.execute(insert, [HERE, uid_of(9), 2])
+    one, other, third, watcher, *_ = crowd
+    other.execute("set deadlock_timeout to '10ms'")  # so that it is the one to find it
+    one.execute("set deadlock_timeout to '10min'")
+    insert = b"insert into fw_handles values (%s, %s, 'task', %s) on conflict do nothing"
+    for connection, entity, number in ((third, 5, 2), (one, 9, 3)):
+        connection.execute("begin")
+        connection.execute(insert, [HERE, uid_of(entity), number])
 
-    with ThreadPoolExecutor(1) as thread:
-        second = thread.submit(drawn, other, tasks(1, 9))  # takes T1, then waits for the bearer of T2
-        while not watcher.execute("select pg_blocking_pids(%s)", [other.info.backend_pid]).fetchall()[0][0]:
-            pass
-        one.execute("set deadlock_timeout to '10s'")
-        one.execute(insert + b" on conflict do nothing", [HERE, uid_of(1), 7])
+    # It looks for a deadlock once, when it has waited for a while: so the one that it is to find has to be there
+    # when it begins to wait.
+    with ThreadPoolExecutor(2) as threads:
+        second = threads.submit(drawn, other, tasks(1, 5, 9))  # takes T1, then waits for the bearer of T2
+        until_blocked(watcher, other, third)
+        waits = threads.submit(one.execute, insert, [HERE, uid_of(1), 7])
+        until_blocked(watcher, one, other)
+        third.execute("rollback")  # it takes T2, too, and waits for the bearer of T3
+        waits.result()
         one.execute("commit")
 
-    assert second.result() == {uid_of(1): "T7", uid_of(9): "T2"}
+    found = second.result()
+    assert (found[uid_of(1)], found[uid_of(9)]) == ("T7", "T3")
+    assert found[uid_of(5)] in {"T2", "T8"}  # as T7 was there when it tried again, or came while it did
+
+
+def until_blocked(watcher: Connection, waiting: Connection, by: Connection) -> None:
+    """Return when the one session waits for the other."""
+    blocking = "select pg_blocking_pids(%s)"
+    while watcher.execute(blocking, [waiting.info.backend_pid]).fetchall()[0][0] != [by.info.backend_pid]:
+        pass
 
 
 @pytest.mark.promise("handles.stable")

@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -392,7 +393,7 @@ def test_an_entity_that_changes_its_kind_keeps_its_handle(tools: Tools, reader: 
 def test_a_load_that_a_time_limit_cuts_off_leaves_no_lock_behind(
     tools: Tools, application: Connection, opened: Open
 ) -> None:
-    other = opened()
+    other, watcher = opened(), opened().connection
 
     class TimeIsUp(Exception):
         """Raised from a signal, anywhere, as Celery's time limit is."""
@@ -400,11 +401,16 @@ def test_a_load_that_a_time_limit_cuts_off_leaves_no_lock_behind(
     def strike(*_: object) -> None:
         raise TimeIsUp
 
+    def have_it_struck(builder: int) -> None:
+        until_blocked(watcher, tools.connection)
+        signal.pthread_kill(builder, signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, strike)
     application.execute("begin; lock table onto_insights in access exclusive mode")
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    with pytest.raises(Exception):  # noqa: B017, PT011 - what it is, is psycopg's to say
-        rebuild_project(PROJECT, tools)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(have_it_struck, threading.get_ident())
+        with pytest.raises(Exception):  # noqa: B017, PT011 - what it is, is psycopg's to say
+            rebuild_project(PROJECT, tools)
     signal.signal(signal.SIGALRM, before)
     application.execute("rollback")
 

@@ -381,6 +381,7 @@ def test_a_statement_that_takes_too_long_fails_the_load(
         application.execute("begin")
         application.execute("lock table onto_signals")
         said = failing_with(load, connection, statements, error)
+    connection.execute(f"set {limit} to '30s'".encode())
 
     assert "canceling statement due to" in said
     assert load(connection, PROJECT, statements).rows.project[0] == PROJECT

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import psycopg
 import pytest
 import redis
 import sqlalchemy
+from processes import eventually
 
 from foreword.errors import ServerError
 from worker import programs
@@ -158,15 +158,6 @@ def alive(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def ask(url: str, query: str) -> str:
@@ -449,9 +440,8 @@ def test_a_deleted_socket_is_replaced(place: Place, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.promise("servers.after-crash")
 def test_a_server_that_hangs_is_named_and_left_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.servers.PATIENCE", 0.1)
-
     with embedded(place.data, postgres=False) as ours:
+        monkeypatch.setattr("worker.servers.PATIENCE", 0.1)  # it has started by now, in its time
         os.kill(place.pid("redis"), signal.SIGSTOP)
         with pytest.raises(ServerError, match="does not answer on"), embedded(place.data, postgres=False):
             pass
