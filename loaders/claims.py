@@ -5,7 +5,7 @@ that lead at once claim different projects. Times are compared by the database's
 further ahead than anything ever set is taken for past: the clock was put back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -209,11 +209,13 @@ _DUE_AGAIN = "select from fw_projects where refresh_at <= now() and parked_at is
 
 # What readers missed, if there is such a project and nobody asked for it yet; or what they found stale, if its day
 # is over.
+_PUBLISHED = "select project_id, generation from fw_projects where project_id = any(%s::uuid[])"
+
 _WISH = """
 insert into fw_projects as p (project_id, requested)
 select o.id, nextval('fw_request') from {table} o left join fw_projects f on f.project_id = o.id
 where o.id = any(%(ids)s::uuid[]) and coalesce(f.requested <= f.finished, true) and f.parked_at is null
-  and (coalesce(f.generation, 0) = 0 or f.generation <> all(%(stored)s::bigint[]) or f.valid_until <= now())
+  and (coalesce(f.generation, 0) = 0 or f.generation = any(%(lacking)s::bigint[]) or f.valid_until <= now())
 on conflict (project_id) do update set requested = excluded.requested
 where p.requested <= p.finished
 """
@@ -384,13 +386,23 @@ def due_again(connection: Connection) -> bool:
         return connection.execute(_DUE_AGAIN, prepare=True).fetchone() is not None
 
 
-def wish(connection: Connection, statements: Statements, wished: Sequence[tuple[str, int]]) -> int:
-    """Ask for what readers missed or found stale, as (project, generation that stands in Redis, or 0); how many of
-    them were asked for. Anything may be wished for by anybody, so this looks twice.
+def wish(
+    connection: Connection,
+    statements: Statements,
+    projects: Sequence[str],
+    stored: Callable[[Sequence[str]], Sequence[int]],
+) -> int:
+    """Ask for what readers missed or found stale; how many were asked for. ``stored`` tells which generations of
+    projects stand in Redis, 0 for none.
+
+    Anything may be wished for by anybody, so this looks for itself: at what was published last, then at what there
+    is of it, and then whether it is still the last; a build that ended meanwhile is all that was wished for.
     """
-    asked = {"ids": [project for project, _ in wished], "stored": [generation for _, generation in wished]}
     with mapped("asking for what readers missed"):
-        return connection.execute(statements.wish, asked).rowcount
+        published: dict[str, int] = dict(connection.execute(_PUBLISHED, [list(projects)], prepare=True).fetchall())
+        there = zip(projects, stored(projects), strict=True)
+        lacking = [published[project] for project, found in there if found < published.get(project, 0)]
+        return connection.execute(statements.wish, {"ids": list(projects), "lacking": lacking}).rowcount
 
 
 def _column(connection: Connection, what: str, statement: str, asked: dict[str, Any]) -> list[str]:

@@ -81,6 +81,7 @@ class Lookout(threading.Thread):
         self._over = threading.Event()
         self._connection: Connection | None = None
         self._failures = dict.fromkeys(SERVERS, 0)
+        self._silent: set[str] = set()
         self._complaint = ""
         self._fails = False
         self._mended = 0.0
@@ -186,20 +187,30 @@ class Lookout(threading.Thread):
     def _note(self, answers: Mapping[str, bool]) -> None:
         """Say what does not answer, and what does again; start what is ours to start."""
         for name, does in answers.items():
-            before = self._failures[name]
-            self._failures[name] = 0 if does else before + 1
-            if does and before > 1:
-                self._tell(Event(name="server_answers", text=f"{name} answers again", facts={"server": name}))
-            elif self._failures[name] == 2:  # once is a hiccup
-                self._tell(Event(name="server_silent", text=f"{name} does not answer", facts={"server": name}))
+            self._failures[name] = 0 if does else self._failures[name] + 1
         ours = {
             "PostgreSQL": self._settings.database_url is None,
             "Redis": self._settings.redis_url is None,
         }
-        if any(ours[name] and self._failures[name] > 1 for name in ours):
+        mends = any(ours[name] and self._failures[name] > 1 for name in ours)
+        for name, failures in self._failures.items():
+            if failures > (0 if mends else 1):  # once is a hiccup; but who mends, starts all that are missing
+                self._say(name, answers=False)
+            elif not failures:
+                self._say(name, answers=True)
+        if mends:
             self._mend()
         else:
             self._attempts = 0
+
+    def _say(self, server: str, *, answers: bool) -> None:
+        """Where it is news."""
+        if answers and server in self._silent:
+            self._silent.remove(server)
+            self._tell(Event(name="server_answers", text=f"{server} answers again", facts={"server": server}))
+        elif not answers and server not in self._silent:
+            self._silent.add(server)
+            self._tell(Event(name="server_silent", text=f"{server} does not answer", facts={"server": server}))
 
     def _note_projects(self, seen: Glance) -> None:
         """Say when the first one fails, and when none does any more. Which ones do, and why, others say."""

@@ -10,9 +10,10 @@ import secrets
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import date
+from functools import partial
 from typing import Any
 
 import redis
@@ -328,7 +329,7 @@ class _Watch(threading.Thread):
         if not wishes:
             return
         projects = sorted({project for project, _ in wishes})
-        claims.wish(connection, statements, list(zip(projects, _generations(client, projects), strict=True)))
+        claims.wish(connection, statements, projects, partial(_generations, client))
         focus = [[project, reference] for project, reference in sorted(wishes) if reference]
         if self._sender is not None:
             for arguments in focus[:FOCUS_AT_ONCE]:
@@ -358,7 +359,7 @@ def _wish(raw: Any) -> tuple[str, str] | None:
         return None
 
 
-def _generations(client: "redis.Redis", projects: list[str], epoch: int | None = None) -> list[int]:
+def _generations(client: "redis.Redis", projects: Sequence[str], epoch: int | None = None) -> list[int]:
     """The generations that stand in Redis, 0 where there is none, or none of the epoch."""
     with client.pipeline(transaction=False) as pipe:
         for project in projects:

@@ -128,7 +128,7 @@ def test_the_workers_role_builds_relays_and_makes_briefs(as_: As) -> None:
             rebuild_project(claim.project_id, tools, if_due=True)
     claims.claim(worker, statements, SWEEP, 8, [])
     assert claims.park(worker) == claims.take_over(worker) == []
-    assert claims.wish(worker, statements, [(BOAT, 0)]) == 1
+    assert claims.wish(worker, statements, [BOAT], lambda _: [0]) == 1
     subscriptions.save(worker, wanted({"user_id": ASTA, "zone": "UTC"}))
     schedule(worker)
     with tools_of(worker, store) as tools:
