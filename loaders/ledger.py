@@ -98,6 +98,7 @@ update fw_projects set finished = greatest(finished, %(request)s), error = %(err
     else least(power(2, attempts - 1) * interval '0.5 s', interval '1 min') end,
   attempts = attempts - %(excused)s, parked_at = case when attempts - %(excused)s >= %(most)s then now() end
 where project_id = %(project)s::uuid and generation < %(generation)s
+returning attempts
 """
 
 MOST_ATTEMPTS = 8
@@ -326,9 +327,10 @@ def finish(connection: Connection, project_id: str, turn: Turn, published: Publi
     return Held(int(edits), int(first), int(last), at, max(waited, 0.0))
 
 
-def fail(connection: Connection, project_id: str, turn: Turn, error: str, *, excused: bool = False) -> None:
+def fail(connection: Connection, project_id: str, turn: Turn, error: str, *, excused: bool = False) -> int:
     """Record a build that failed; ``excused`` where that says nothing about the project. What was published before
-    stays, and so does what the log holds: it is tried again after a while, and parked after MOST_ATTEMPTS.
+    stays, and so does what the log holds: it is tried again after a while, and parked after MOST_ATTEMPTS. How
+    many there were in a row; 0 where a newer build was there.
     """
     asked = {
         "project": project_id,
@@ -339,7 +341,8 @@ def fail(connection: Connection, project_id: str, turn: Turn, error: str, *, exc
         "excused": int(excused),
     }
     with mapped(f"recording the failed build of project {project_id}"):
-        connection.execute(_FAIL, asked)
+        row = connection.execute(_FAIL, asked).fetchone()
+    return row[0] if row is not None else 0
 
 
 def excuse(connection: Connection, project_id: str) -> None:

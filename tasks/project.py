@@ -83,10 +83,10 @@ def _recorded(project_id: str, tools: Tools, turn: Turn, *, last_try: bool) -> B
         ledger.forget(tools.connection, project_id)
         raise
     except Exception as error:
-        excused = isinstance(error, Unavailable | SchemaError)
+        excused, attempts = isinstance(error, Unavailable | SchemaError), 0
         if not tools.connection.closed:
-            _record_failure(project_id, tools, turn, error, excused=excused, last_try=last_try)
-        tools.note(_failed(project_id, turn, began, error, excused=excused))
+            attempts = _record_failure(project_id, tools, turn, error, excused=excused, last_try=last_try)
+        tools.note(_failed(project_id, turn, began, error, excused=excused, attempts=attempts))
         raise
     tools.note(_ended(project_id, turn, began, built))
     return built
@@ -107,7 +107,9 @@ def _ended(project_id: str, turn: Turn, began: float, built: Built) -> BuildRepo
     )
 
 
-def _failed(project_id: str, turn: Turn, began: float, error: Exception, *, excused: bool) -> BuildReport:
+def _failed(
+    project_id: str, turn: Turn, began: float, error: Exception, *, excused: bool, attempts: int
+) -> BuildReport:
     return BuildReport(
         project=project_id,
         epoch=turn.epoch,
@@ -115,19 +117,20 @@ def _failed(project_id: str, turn: Turn, began: float, error: Exception, *, excu
         result=PUT_OFF if excused else FAILED,
         began=began,
         error=error,
+        attempts=attempts,
     )
 
 
 def _record_failure(
     project_id: str, tools: Tools, turn: Turn, error: Exception, *, excused: bool, last_try: bool
-) -> None:
+) -> int:
     """A server that does not answer, or a schema in the middle of its migration, says nothing about the project,
-    and does not count towards parking it.
+    and does not count towards parking it. How many attempts failed in a row.
     """
     if excused and not last_try:
         ledger.excuse(tools.connection, project_id)
-    else:
-        ledger.fail(tools.connection, project_id, turn, _said(error), excused=excused)
+        return 0
+    return ledger.fail(tools.connection, project_id, turn, _said(error), excused=excused)
 
 
 def _rebuild_or_bury(project_id: str, tools: Tools, turn: Turn) -> Built:

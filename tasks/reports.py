@@ -25,6 +25,7 @@ class BuildReport:
         tokens, budget: of the text that was published.
         held: the edits that it answered.
         error: why it failed.
+        attempts: that failed in a row; from MOST_ATTEMPTS on it is parked.
     """
 
     project: str
@@ -37,6 +38,7 @@ class BuildReport:
     budget: int = 0
     held: Held | None = None
     error: Exception | None = None
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ SETTINGS: dict[str, Any] = {
     "worker_soft_shutdown_timeout": 20.0,
     "worker_max_tasks_per_child": 500,  # bounds whatever leaks
     "worker_max_memory_per_child": 1_500_000,  # KiB; the tokenizer is 86 MB of it, a huge project the rest
+    "worker_cancel_long_running_tasks_on_connection_loss": True,  # of late acks only; else it warns at each loss
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,  # a worker outlives its broker's restart, however long
     "broker_transport_options": {

@@ -82,7 +82,7 @@ def beating_scheduler(settings: Settings, services: Services) -> tuple[type[Sche
             try:
                 self.apply_async(entry, producer=producer, advance=False)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the tick comes again
-                if times := outage.failed():
+                if times := outage.failed(error):
                     emit("message_not_sent", job=entry.task, error=str(error), times=times)
 
         def apply_async(self, entry: ScheduleEntry, *arguments: Any, **more: Any) -> Any:

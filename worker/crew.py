@@ -117,16 +117,21 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     """End a child at once, and what it has forked: in the middle of a build that would go on alone, and its hold
     on the embedded servers would keep us from stopping them.
     """
-    if process.poll() is not None:
-        return
-    with suppress(psutil.Error, ProcessLookupError):
-        family = psutil.Process(process.pid).children(recursive=True)
-        os.killpg(process.pid, signal.SIGKILL)
-        for member in family:  # the builders of a relay have sessions of their own
-            with suppress(psutil.Error):
-                member.kill()
-        psutil.wait_procs(family, END_SECONDS)
+    psutil.wait_procs(kill(process), END_SECONDS)
     process.wait()
+
+
+def kill(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """The same, without waiting for it; what it had forked."""
+    family: list[psutil.Process] = []
+    if process.poll() is None:
+        with suppress(psutil.Error, ProcessLookupError):
+            family = psutil.Process(process.pid).children(recursive=True)
+            os.killpg(process.pid, signal.SIGKILL)
+            for member in family:  # the builders of a relay have sessions of their own
+                with suppress(psutil.Error):
+                    member.kill()
+    return family
 
 
 def wait_until_ready(app: Celery, worker: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -38,7 +38,7 @@ COMMON = {
     "timestamp": "when, UTC, to the microsecond",
     "level": "`debug`, `info`, `warning` or `error`",
     "event": "one of the names below",
-    "role": "`worker`, `relay`, `builder` (a child of a relay) or `beat`",
+    "role": "`worker`, `relay`, `builder` (a child of a relay), `beat` or `flower`",
     "pid": "of the process",
     "version": "of Foreword",
     "correlation": "`project:generation`, where the event is about one build",
@@ -77,15 +77,15 @@ EVENTS: Mapping[str, Event] = {
     ),
     "build_failed": Event(
         ERROR,
-        "A build failed for a reason of its project; the old bundle stays. Tried again, later and later, then"
-        " parked.",
-        (*_BUILD, "error"),
+        "A build failed for a reason of its project, the `attempts`-th in a row; the old bundle stays. Tried"
+        " again, later and later, then parked.",
+        (*_BUILD, "error", "attempts"),
     ),
     "build_taken_over": Event(
         WARNING, "A builder held a project beyond its lease; its session is ended.", ("project",)
     ),
     "project_parked": Event(
-        ERROR, "Builds of a project keep dying; left alone until it is edited or retried.", ("project",)
+        ERROR, "Builds of a project keep failing or dying; left alone until it is edited or retried.", ("project",)
     ),
     "projects_to_be_built": Event(
         WARNING, "Projects were found that were never built, or in an earlier layout.", ("found",)
@@ -170,8 +170,8 @@ EVENTS: Mapping[str, Event] = {
     # ---- any of them
     "goes_on": Event(
         INFO,
-        "An outage is over: of the `relay`, the `sender`, a thread or a `job`. It lasted `seconds`, and was met"
-        " `times`.",
+        "An outage is over: of the `relay`, its `sender`, its `redis` or another thread of it, a `job`, the `beat`"
+        " or `flower`. From its first failure to its last were `seconds`; it was met `times`. Said when known.",
         ("what", "seconds", "times"),
     ),
 }
@@ -184,7 +184,8 @@ less and less often, and when it is over (``worker.outage``).
 _PROCESS = ("process", "pid", "restarts")
 
 UP: Mapping[str, Event] = {
-    "starting": Event(INFO, "It begins."),
+    "preparing": Event(INFO, "Servers of ours are started or joined."),
+    "starting": Event(INFO, "Processes are started."),
     "up": Event(INFO, "All processes are ready; besides these, a field for each place that is of interest."),
     "started": Event(INFO, "A process was started.", _PROCESS),
     "ready": Event(INFO, "It does its work.", _PROCESS),

@@ -99,7 +99,7 @@ class _Events(Events):  # type: ignore[misc]
                     receiver = EventReceiver(connection, handlers={"*": heard}, app=self.capp)
                     receiver.capture(limit=None, timeout=None, wakeup=True)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: listen again
-                if times := outage.failed():
+                if times := outage.failed(error):
                     library.warning("not listening to workers, %d times: %s", times, error)
                 time.sleep(AGAIN_SECONDS)
 

@@ -56,7 +56,7 @@ class Led(threading.Thread):
             try:
                 self._work()
             except ForewordError as error:
-                if times := self._outage.failed():
+                if times := self._outage.failed(error):
                     emit("thread_interrupted", thread=self.name, error=str(error), times=times)
             except Exception:  # noqa: BLE001 - whatever it is, it is begun anew
                 emit("thread_failed", thread=self.name, exception=traceback.format_exc())

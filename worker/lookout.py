@@ -16,7 +16,7 @@ import psutil
 import redis
 from celery import Celery
 
-from foreword.errors import ForewordError, Unavailable
+from foreword.errors import BuildError, ForewordError, Unavailable
 from loaders.claims import EDITS, SWEEP
 from loaders.connection import Connection, connect
 from loaders.glance import Glance, glance
@@ -24,7 +24,7 @@ from worker import crew
 from worker.app import BRIEFS
 from worker.settings import Settings
 from worker.supervisor import PAUSES, Event, Kept, State, Tell
-from worker.wiring import Services, services
+from worker.wiring import Services, probe, services
 
 LOOK_SECONDS = 1.0
 START_SECONDS = 0.2
@@ -83,7 +83,7 @@ class Lookout(threading.Thread):
         self._failures = dict.fromkeys(SERVERS, 0)
         self._silent: set[str] = set()
         self._complaint = ""
-        self._fails = False
+        self._said_to_fail = {"failing": 0, "parked": 0}
         self._mended = 0.0
         self._attempts = 0
 
@@ -130,7 +130,7 @@ class Lookout(threading.Thread):
         queues = self._lengths(clients["broker"])
         answers = {
             "PostgreSQL": seen is not None,
-            "Redis": _pings(clients["Redis"]),
+            "Redis": _takes(clients["Redis"]),
             "broker": queues is not None,
         }
         self.seen = Seen(
@@ -141,7 +141,7 @@ class Lookout(threading.Thread):
         if seen is not None:
             self._note_projects(seen)
         before, self._looked = self._looked, time.monotonic()
-        if not all(answers.values()) or self._looked - before > HANGS_SECONDS:  # or nobody looked
+        if max(self._failures.values()) > 1 or self._looked - before > HANGS_SECONDS:  # or nobody looked
             self._calm_since = self._looked
 
     def _glance(self) -> Glance | None:
@@ -150,7 +150,7 @@ class Lookout(threading.Thread):
                 self._connection = connect(self._found.database_url, statement_seconds=STATEMENT_SECONDS)
             with cut_after(self._connection, HANGS_SECONDS):
                 return glance(self._connection)
-        except Unavailable:
+        except (Unavailable, BuildError):  # BuildError: it takes longer than a statement may
             if self._connection is not None:
                 self._connection.close()
             return None
@@ -161,9 +161,10 @@ class Lookout(threading.Thread):
             with client.pipeline(transaction=False) as pipe:
                 for name in names:
                     pipe.llen(name)
-                return dict(zip(names, pipe.execute(), strict=True))
+                lengths = dict(zip(names, pipe.execute(), strict=True))
         except (redis.RedisError, OSError):
             return None
+        return lengths if _takes(client) else None
 
     def _look_who_is_ready(self, answers: Mapping[str, bool]) -> None:
         """Workers when they answer, what listens when it does, and others when they have left a sign of life."""
@@ -210,17 +211,27 @@ class Lookout(threading.Thread):
             self._tell(Event(name="server_answers", text=f"{server} answers again", facts={"server": server}))
         elif not answers and server not in self._silent:
             self._silent.add(server)
-            self._tell(Event(name="server_silent", text=f"{server} does not answer", facts={"server": server}))
+            self._tell(
+                Event(
+                    name="server_silent",
+                    text=f"{server} does not answer, or takes nothing",
+                    facts={"server": server},
+                )
+            )
 
     def _note_projects(self, seen: Glance) -> None:
-        """Say when the first one fails, and when none does any more. Which ones do, and why, others say."""
-        before, self._fails = self._fails, bool(seen.failing or seen.parked)
-        if self._fails and not before:
+        """Say when the first one fails or is given up, when twice as many are as were said, and when none is any
+        more. Others say which, and why.
+        """
+        fail = {"failing": seen.failing, "parked": seen.parked}
+        if any(number >= max(2 * self._said_to_fail[what], 1) for what, number in fail.items()):
+            self._said_to_fail = {what: max(number, self._said_to_fail[what]) for what, number in fail.items()}
             worst = seen.worst.handle if seen.worst is not None else None
             facts = {"failing": seen.failing, "parked": seen.parked, "worst": worst}
             text = f"{failing(seen)}\n    `python -m worker projects --failing` names them all"
             self._tell(Event(name="projects_fail", text=text, facts=facts))
-        elif before and not self._fails:
+        elif any(self._said_to_fail.values()) and not any(fail.values()):
+            self._said_to_fail = fail
             self._tell(Event(name="no_project_fails", text="no project fails any more"))
 
     def _mend(self) -> None:
@@ -286,11 +297,13 @@ def _shut(wire: socket.socket) -> None:
         wire.shutdown(socket.SHUT_RDWR)
 
 
-def _pings(client: "redis.Redis") -> bool:
+def _takes(client: "redis.Redis") -> bool:
+    """Whether a Redis answers, and takes something."""
     try:
-        return bool(client.ping())
+        probe(client)
     except (redis.RedisError, OSError):
         return False
+    return True
 
 
 def _listens(address: tuple[str, int]) -> bool:

@@ -71,7 +71,7 @@ class Process:
             self._outage.went()
         except Unavailable as error:
             self.close()
-            if times := self._outage.failed():
+            if times := self._outage.failed(error):
                 emit("job_unavailable", job=name, about=about, error=str(error), times=times)
             raise
         except ForewordError as error:

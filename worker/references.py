@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from foreword.errors import UnknownProject
+from foreword.errors import BadInput, UnknownProject
 from foreword.handles import parse_handle, uuid_of
 from foreword.kinds import PROJECT
 from loaders import ledger
@@ -40,10 +40,20 @@ def project_ids(connection: Connection, references: Iterable[str], catalog: Cata
         if parsed is not None and parsed[0] == PROJECT:
             project = project_of(connection, parsed[1])
         else:
-            project = uuid_of(reference, "project")
+            project = _id_of(reference)
         if project is None or project not in known:
             raise UnknownProject(
                 f"there is no live project {reference}; `python -m worker projects` lists those there are"
             )
         found.append(project)
     return list(dict.fromkeys(found))
+
+
+def _id_of(reference: str) -> str:
+    try:
+        return uuid_of(reference, "project")
+    except BadInput:
+        raise BadInput(
+            f"{reference!r} is neither a project's id nor a handle such as PRJ1; `python -m worker projects` lists"
+            " what there is"
+        ) from None

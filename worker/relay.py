@@ -38,7 +38,7 @@ from worker.heralds import Dispatcher, Herald
 from worker.outage import Outage
 from worker.pulse import Pulse
 from worker.settings import Settings
-from worker.wiring import Services
+from worker.wiring import Services, probe
 
 POLL_SECONDS, REST_SECONDS = 0.03, 1.0
 """An idle look costs a quarter of a millisecond. Looking does not take more than half of the time; but after one
@@ -58,7 +58,6 @@ FOCUS_AT_ONCE = 4
 """Focus bundles sent for in one look; who is not among them wishes again."""
 
 MARKER_SECONDS = 1.0
-PROBE = "fw:probe"
 REDIS_SECONDS = 1.0
 """For Redis to answer the relay. While it does not, nothing is claimed: it could not be published."""
 
@@ -107,7 +106,7 @@ class Relay:
                         self._relay(connection)
                 except ForewordError as error:
                     self._resigned()
-                    if times := self._outage.failed():
+                    if times := self._outage.failed(error):
                         emit("relay_interrupted", error=str(error), times=times)
                 failures = 0 if time.monotonic() - began > LEADER_SECONDS else failures + 1
                 self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
@@ -250,7 +249,7 @@ class _Sender(threading.Thread):
                 self._app.send_task(job, args=arguments, queue=lane, retry=False)
                 self._outage.went()
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the lease ends
-                if times := self._outage.failed():
+                if times := self._outage.failed(error):
                     emit("message_not_sent", job=job, error=_first_line(error), times=times)
 
 
@@ -281,7 +280,7 @@ class _Watch(threading.Thread):
                 with self._client() as client, closing(connect(self._services.database_url)) as connection:
                     self._look(client, connection)
             except ForewordError as error:
-                if times := self._interrupted.failed():
+                if times := self._interrupted.failed(error):
                     emit("thread_interrupted", thread=self.name, error=str(error), times=times)
                 self._over.wait(RECONNECT_SECONDS[-1])
             except Exception:  # noqa: BLE001 - whatever it is, it is looked again
@@ -302,7 +301,7 @@ class _Watch(threading.Thread):
         while not self._over.is_set():
             try:
                 if time.monotonic() - looked >= MARKER_SECONDS:
-                    client.set(PROBE, "", ex=60)  # one that is full, or a replica, answers and takes nothing
+                    probe(client)
                     client.script_load(WANT)  # so that readers, who may load none, can wish
                     self.redis_answers = True
                     looked = time.monotonic()
@@ -311,16 +310,18 @@ class _Watch(threading.Thread):
                         _verify(client, connection, self.term, anew=anew)
                         anew = False
                 if self.term is not None and self.redis_answers:
-                    self._grant(client, connection, statements)
+                    self._grant(client, connection, statements, self.term.epoch)
                 self._interrupted.went()
                 self._silence.went()
             except (redis.RedisError, OSError) as error:
-                if times := self._silence.failed():
+                if times := self._silence.failed(error):
                     emit("redis_does_not_answer", error=_first_line(error), times=times)
                 self.redis_answers = False
             self._over.wait(WISH_SECONDS)
 
-    def _grant(self, client: "redis.Redis", connection: Connection, statements: claims.Statements) -> None:
+    def _grant(
+        self, client: "redis.Redis", connection: Connection, statements: claims.Statements, epoch: int
+    ) -> None:
         """Ask for what readers miss. A wish that is lost on the way is wished again."""
         found: Any = client.spop(keys.WANTED, WISHES)
         for user, day in filter(None, map(_brief_wish, found)):
@@ -329,7 +330,7 @@ class _Watch(threading.Thread):
         if not wishes:
             return
         projects = sorted({project for project, _ in wishes})
-        claims.wish(connection, statements, projects, partial(_generations, client))
+        claims.wish(connection, statements, projects, partial(_generations, client, epoch=epoch))
         focus = [[project, reference] for project, reference in sorted(wishes) if reference]
         if self._sender is not None:
             for arguments in focus[:FOCUS_AT_ONCE]:
@@ -382,7 +383,7 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
         if lacks and not (found or missing):  # one that is empty is no news where nothing was published to it
             emit("redis_is_new", marker=marker)
         bundles, missing = bundles + len(rows), missing + lacks
-    if bundles and not _is_of_now(found, marker):
+    if missing or (bundles and (anew or not _is_of_now(found, marker))):
         _tell_compared(bundles, missing)
     if client.hexists(keys.MARKER, keys.FILLING) and not claims.due_again(connection):
         client.hdel(keys.MARKER, keys.FILLING)

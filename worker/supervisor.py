@@ -10,6 +10,7 @@ signal's handler may strike where Python must swallow it, in a finalizer or a ca
 lost then. A second one hurries.
 """
 
+import math
 import os
 import select
 import signal
@@ -84,9 +85,17 @@ class Part:
     def sign(self, pid: int) -> int:
         """When it last left a sign of life, by whatever clock; 0 where it left none."""
         try:
-            return (self.settings.health / f"{self.role}-{pid}").stat().st_mtime_ns
+            return self._place(pid).stat().st_mtime_ns
         except OSError:
             return 0
+
+    def forget(self, pid: int) -> None:
+        """Take away a sign of another life, which had the same pid: in containers they come again."""
+        with suppress(OSError):
+            self._place(pid).unlink(missing_ok=True)
+
+    def _place(self, pid: int) -> Path:
+        return self.settings.health / f"{self.role}-{pid}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +114,8 @@ Start = Callable[[Settings, Path, Sequence[str]], "subprocess.Popen[bytes]"]
 @dataclass(slots=True)
 class Kept:
     """A part, and the process that it is at the moment. Only the supervisor writes, save for ``ready_pid``.
-    ``heard`` and ``told`` (to end) are times of the supervisor's own clock, ``silence`` seconds since ``heard``.
+    ``heard`` is by the clock that counts what the supervisor has seen, ``silence`` seconds since then; ``told``
+    (to end) by the one that always goes on.
     """
 
     part: Part
@@ -222,8 +232,10 @@ class Supervisor:
             text = f"{kept.part.called} has been silent for {kept.silence:.0f} s: its main loop does not turn"
             self._tell(Event(name="silent", text=text, facts=kept.facts(seconds=round(kept.silence, 1))))
         elif kept.state == State.ENDING:
-            if self._clock - kept.told > kept.part.grace:
-                self._force(kept, f"did not end within {kept.part.grace:.0f} s")
+            if self._now() - kept.told > kept.part.grace:
+                kept.told = math.inf  # once; what even this does not end is not waited for
+                self._say_killed(kept, f"did not end within {kept.part.grace:.0f} s")
+                crew.kill(process)
         elif kept.silence > HUNG_SECONDS + (0 if kept.sign else BEGINS_SECONDS):
             self._end_hung(kept, process)
 
@@ -242,13 +254,12 @@ class Supervisor:
             self._tell(Event(name="heard", text=text, facts=kept.facts(seconds=round(before, 1))))
 
     def _end_hung(self, kept: Kept, process: "subprocess.Popen[bytes]") -> None:
-        """In order at first: what hangs may only be deaf. Where all are silent at once it is no fault of theirs:
-        signs cannot be left, on a disk that takes nothing, and they would be so again.
+        """In order at first: what hangs may only be deaf. Where nobody else is heard it is no fault of theirs:
+        signs cannot be left, on a disk that takes nothing, and they would be silent again.
         """
-        others = [each for each in self.kept if each.process is not None and each.part.role and each is not kept]
-        if others and all(each.silence > SILENT_SECONDS for each in others):
+        if not any(each.sign and each.silence <= SILENT_SECONDS for each in self.kept if each is not kept):
             return
-        kept.state, kept.told = State.ENDING, self._clock
+        kept.state, kept.told = State.ENDING, self._now()
         text = f"{kept.part.called} has been silent for {kept.silence:.0f} s: it hangs, ending it"
         self._tell(Event(name="hung", text=text, facts=kept.facts(seconds=round(kept.silence, 1))))
         process.send_signal(signal.SIGTERM)
@@ -267,6 +278,7 @@ class Supervisor:
         kept.restarts += 1
         # No signal can come between its birth and our knowing it: ours are only noted.
         kept.process = self._start(kept.part.settings, kept.log, kept.part.arguments)
+        kept.part.forget(kept.process.pid)
         kept.state, kept.sign, kept.heard = State.STARTING, 0, self._clock
         self._tell(Event(name="started", text=f"starting {kept.part.called}", facts=kept.facts()))
 
@@ -325,13 +337,13 @@ class Supervisor:
                 self._kill(kept, "is not waited for")
 
     def _kill(self, kept: Kept, why: str) -> None:
-        self._force(kept, why)
+        assert kept.process is not None  # noqa: S101 - asked by those who looked
+        self._say_killed(kept, why)
+        crew.end(kept.process)
         self._has_ended(kept)
 
-    def _force(self, kept: Kept, why: str) -> None:
-        assert kept.process is not None  # noqa: S101 - asked by those who looked
+    def _say_killed(self, kept: Kept, why: str) -> None:
         self._tell(Event(name="killed", text=f"{kept.part.called} {why}: ending it", facts=kept.facts()))
-        crew.end(kept.process)
 
 
 def ending(code: int) -> str:

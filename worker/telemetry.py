@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import click
 from prometheus_client.core import Metric
 
+from loaders.ledger import MOST_ATTEMPTS
 from loaders.shelf import ModelCall
 from tasks.reports import (
     BURIED,
@@ -190,7 +191,16 @@ def _tell_buried(report: BuildReport) -> None:
 
 def _tell_failed(report: BuildReport) -> None:
     error = _said(report.error)
-    emit("build_failed", project=report.project, epoch=report.epoch, generation=report.generation, error=error)
+    emit(
+        "build_failed",
+        project=report.project,
+        epoch=report.epoch,
+        generation=report.generation,
+        error=error,
+        attempts=report.attempts,
+    )
+    if report.attempts >= MOST_ATTEMPTS:
+        emit("project_parked", project=report.project)
 
 
 def _tell_put_off(report: BuildReport) -> None:

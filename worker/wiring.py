@@ -1,7 +1,7 @@
 """Wiring: from settings and running servers to connections and tools. Errors of the clients become ours here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import orjson
 import redis
 from kombu.exceptions import OperationalError
+from redis.exceptions import NoPermissionError
 
 from foreword.errors import BadSettings, Unavailable
 from foreword.ports import News, Raw
@@ -90,6 +91,19 @@ def redis_errors(what: str) -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+PROBE = "fw:probe"
+
+
+def probe(client: "redis.Redis") -> None:
+    """Write something: a Redis that is full, or a replica, answers and takes nothing.
+
+    Raises:
+        redis.RedisError: it does not answer, or takes nothing.
+    """
+    with suppress(NoPermissionError):  # who may not write this, does not know
+        client.set(PROBE, "", ex=60)
 
 
 def check_broker(url: str) -> None:

@@ -30,6 +30,9 @@ AUDITED = 0.9
 UNJUDGED = {"redis", LOAD}
 """Groups whose memory may grow: Redis holds more as people write more (that is shown), and we keep our records."""
 
+UNSEEN_SHARE = 0.4
+"""Of the steady part, for which nobody has looked at processes, or at Redis. Of a short one nothing is judged."""
+
 QUARTERS = ("at 0 %", "25 %", "50 %", "75 %", "100 %")
 
 
@@ -209,6 +212,7 @@ def _wrong(record: Record) -> Iterator[str]:
         yield f"an edit took {worst:.1f} s to become readable, more than {BOUND_SECONDS:.0f}"
     if not seen.edits:
         yield "nothing was edited"
+    yield from _unseen(record)
     if record.drained is None:
         yield f"things still waited in the end: {record.left}"
     if record.told != record.due:
@@ -227,6 +231,18 @@ def _wrong(record: Record) -> Iterator[str]:
         for each in _children(record.steady)
         if each.grows
     )
+
+
+def _unseen(record: Record) -> Iterator[str]:
+    """What was not looked at cannot be judged."""
+    looks = {
+        "the processes": [sample.at for sample in record.steady],
+        "Redis": [at for at, _ in record.steady_stocks],
+    }
+    for what, times in looks.items():
+        gaps = [after - before for before, after in pairwise([record.began, *times, record.ended])]
+        if max(gaps) > max(UNSEEN_SHARE * (record.ended - record.began), judge.SHORTEST_SECONDS):
+            yield f"nobody looked at {what} for {max(gaps):.0f} s"
 
 
 def _told(grows: Growth) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
+import psycopg
 import redis
 
 from benchmarks.load.stock import Stock, look
@@ -128,7 +129,7 @@ class Watch:
         """
         try:
             return self._sample()
-        except (redis.RedisError, psutil.Error, OSError) as error:
+        except (redis.RedisError, psycopg.Error, psutil.Error, OSError) as error:
             raise ForewordError(f"looking at the system: {type(error).__name__}: {error}") from error
 
     def _sample(self) -> Sample:

@@ -51,7 +51,8 @@ def running(commands: Commands, data: Path) -> Iterator[Running]:
 def test_up_says_what_runs_where(running: Running, data: Path) -> None:
     said = "".join(running.out)
 
-    assert "".join(running.err).startswith("starting edits, briefs, sweep, relay, beat, flower\n")
+    begins = f"preparing servers in {data}\nstarting edits, briefs, sweep, relay, beat, flower\n"
+    assert "".join(running.err).startswith(begins)
     assert said.startswith("foreword is up; Ctrl-C stops it\n")
     for name in ("PostgreSQL", "Redis", "broker", "data"):
         assert re.search(rf"^  {name} +\S*{data}", said, re.MULTILINE)

@@ -21,11 +21,13 @@ from foreword.reader import TRUSTED, Reader
 from foreword.store import RedisStore
 from loaders import briefs
 from loaders.connection import Connection
+from loaders.ledger import MOST_ATTEMPTS
 from loaders.shelf import ModelCall
 from tasks.brief import finish_brief
 from tasks.project import rebuild_project
 from tasks.reports import BriefReport, BuildReport, Report
 from tasks.tools import Tools
+from worker import telemetry
 from worker.settings import Settings
 from worker.telemetry import Telemetry
 from worker.traces import Traces, trace_of
@@ -205,6 +207,22 @@ def test_a_brief_that_fails_says_why(tools: Tools, reports: list[Report], member
     assert isinstance(report, BriefReport)
     assert report.result == "failed"
     assert isinstance(report.error, ZeroDivisionError)
+
+
+@pytest.mark.promise("events.known")
+def test_the_log_says_how_often_a_build_failed_and_when_its_project_is_parked(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, Any]] = []
+    monkeypatch.setattr(telemetry, "emit", lambda name, **fields: said.append((name, fields.get("attempts"))))
+    failing = replace(tools, count=lambda _: 1 // 0, note=Telemetry(Settings()).note)
+
+    for _ in range(MOST_ATTEMPTS):
+        with pytest.raises(BuildError):
+            rebuild_project(PROJECT, failing)
+
+    failed = [("build_failed", number) for number in range(1, MOST_ATTEMPTS + 1)]
+    assert said == [*failed, ("project_parked", None)]
 
 
 # ---- spans

@@ -195,9 +195,14 @@ def test_nobody_is_ended_for_a_silence_that_is_not_his_own(watched: Watched) -> 
     asleep = watched.names(watched.relay), watched.names(watched.beat)
     stopped(watched.beat)
     watched.pass_(200)  # all at once: the disk takes nothing
+    nobody = watched.names(watched.relay), watched.names(watched.beat)
+    os.kill(watched.beat.pid or 0, signal.SIGKILL)  # and one that begins anew cannot leave a sign either
+    assert eventually(lambda: watched.supervisor.look() and watched.beat.restarts > 0)
+    watched.pass_(10)
 
     assert asleep == (["ready"], ["ready"])
-    assert watched.names(watched.relay) == watched.names(watched.beat) == ["ready", "silent"]
+    assert nobody == (["ready", "silent"], ["ready", "silent"])
+    assert watched.names(watched.relay) == ["ready", "silent"]
 
 
 @pytest.mark.promise("up.hangs")

@@ -332,6 +332,8 @@ WRONG: dict[str, dict[str, Any]] = {
         "seen": Seen(edits=record().seen.edits, took=[(1.0, 0.1)] * 100, failures=["chat 1: NotAMember"])
     },
     "not planned: the relay": {"died": ["the relay was ended by SIGKILL"]},
+    f"nobody looked at the processes for {SECONDS:.0f} s": {"samples": ()},
+    f"nobody looked at Redis for {SECONDS:.0f} s": {"stocks": ()},
     "the audit found 1 bundles different": {"audit": {"same": 9, "different": 1, "missing": 0}},
     "the audit found 0 bundles different, 2 missing": {"audit": {"same": 9, "different": 0, "missing": 2}},
     "only 3 of 10 bundles": {"audit": {"same": 3, "different": 0, "missing": 0}},

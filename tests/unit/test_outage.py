@@ -17,7 +17,7 @@ def lines(outage: Outage, clock: Clock, seconds: int) -> list[tuple[int, int]]:
     """(when, how often it had failed since the line before), failing once a second."""
     found = []
     for _ in range(seconds):
-        if times := outage.failed():
+        if times := outage.failed(OSError()):
             found.append((int(clock.now), times))
         clock.now += 1
     return found
@@ -43,7 +43,7 @@ def test_it_is_over_when_it_went_well_for_a_while_and_the_next_one_is_another(
     lines(outage, clock, 5)
     outage.went()
     clock.now += 1
-    flickers = outage.failed()
+    flickers = outage.failed(OSError())
     clock.now += 4
     outage.went()
     early = capfd.readouterr().err
@@ -54,5 +54,34 @@ def test_it_is_over_when_it_went_well_for_a_while_and_the_next_one_is_another(
     said = capfd.readouterr().err
     assert (flickers, early) == (0, "")
     assert said.count("goes_on") == 1
-    assert all(words in said for words in ("relay", "10.0", "6"))
-    assert outage.failed() == 1
+    assert all(words in said for words in ("relay", "6.0", "6"))
+    assert outage.failed(OSError()) == 1
+
+
+@pytest.mark.promise("events.outage")
+def test_another_kind_of_error_is_said_at_once_and_only_once() -> None:
+    clock = Clock()
+    outage = Outage("relay", clock)
+    lines(outage, clock, 12)
+
+    said = [outage.failed(error) for error in (OSError(), ValueError(), OSError(), ValueError())]
+
+    assert said == [0, 3, 0, 0]
+
+
+@pytest.mark.promise("events.outage")
+def test_an_outage_lasts_until_its_last_failure_whenever_it_is_known_to_be_over(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(events._now, "least", 0)
+    clock = Clock()
+    outage = Outage("dispatcher", clock)
+    lines(outage, clock, 3)
+    clock.now += 259_200  # days in which another relay led
+    outage.went()
+    clock.now += 3
+    outage.went()
+
+    said = capfd.readouterr().err
+    assert "2.0" in said
+    assert "2592" not in said

@@ -59,7 +59,7 @@ def _minute(at: datetime | None, none: str) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" if at is not None else none
 
 
-@parked_.command()
+@parked_.command(short_help="Have PROJECTs tried again")
 @click.argument("projects", nargs=-1, metavar="[PROJECT]...")
 @click.option("--all", "every", is_flag=True, help="All that are parked, but for those that were dropped.")
 @click.pass_obj
@@ -73,7 +73,7 @@ def retry(settings: Settings, *, projects: tuple[str, ...], every: bool) -> None
     click.echo(f"trying {len(wanted)} again")
 
 
-@parked_.command("drop")
+@parked_.command("drop", short_help="Hear no more of PROJECTs; they stay parked")
 @click.argument("projects", nargs=-1, metavar="[PROJECT]...")
 @click.option("--all", "every", is_flag=True, help="All that are parked.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

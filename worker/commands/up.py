@@ -96,13 +96,16 @@ def up(settings: Settings, *, no_flower: bool, flower_port: int | None, as_json:
 
     In a terminal one screen shows what runs where and how it fares; piped, a line says what happens.
     """
+    reporter = _Reporter(settings, as_json=as_json)
+    if settings.database_url is None or settings.redis_url is None:  # the first time takes seconds
+        reporter.tell(Event(name="preparing", text=f"preparing servers in {settings.data_dir}"))
     with services(settings) as found:
         migrate(found.database_url)
         redis_client(found.redis_url).close()
         check_broker(found.broker_url)
         port = None if no_flower else _flower_port(flower_port)
         with Signals.noted() as signals:
-            _keep_running(settings, found, port, _Reporter(settings, as_json=as_json), signals)
+            _keep_running(settings, found, port, reporter, signals)
         return _told_to_end(signals.asked[0])
 
 
@@ -211,6 +214,8 @@ def _keep_running(
 def _places(settings: Settings, found: Services, port: int | None) -> dict[str, str]:
     """Where everything is. No passwords: what the settings name is shown as they show it."""
     logs = [str(settings.data_dir / f"{EDITS}.log"), "briefs.log", "sweep.log", "relay.log", "beat.log"]
+    servers = {"postgres.log": settings.database_url, "redis.log": settings.redis_url}
+    logs += [log for log, elsewhere in servers.items() if elsewhere is None]
     named = {
         "PostgreSQL": str(settings.database_url or found.database_url),
         "Redis": str(settings.redis_url or found.redis_url),
@@ -396,7 +401,7 @@ def last_word(kept: Kept, now: float) -> tuple[str, float]:
     for line in reversed(crew.tail(kept.log, lines=20, since=kept.log_begun).splitlines()):
         with suppress(ValueError, KeyError, TypeError):
             said = orjson.loads(line)
-            if "event" in said and said.get("logger") != "py.warnings":
+            if isinstance(said, dict) and "event" in said and said.get("logger") != "py.warnings":
                 told = [str(said[name]) for name in LAST if name in said]
                 at = datetime.fromisoformat(said["timestamp"]).timestamp()
                 return " ".join(" ".join(told).split()), max(now - at, 0.0)
