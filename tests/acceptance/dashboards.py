@@ -25,7 +25,7 @@ import psycopg
 import pytest
 import redis
 import yaml
-from acceptance.system import System
+from acceptance.system import System, until_a_pause_is_obeyed
 from processes import CHECKOUT, Running, eventually
 from watching import DASHBOARDS, DEPLOY, dashboard, rules
 
@@ -188,13 +188,10 @@ def scene(system: System, servers: Addresses, tmp_path_factory: pytest.TempPathF
 
 
 @contextmanager
-def nobody_builds(scene: Scene) -> Iterator[None]:
-    """An edit of two minutes ago, and everything is paused."""
+def all_paused(scene: Scene) -> Iterator[None]:
+    """Nothing raises an alert by that."""
     scene.runs("pause", "all")
-    scene.sql(
-        f"update onto_projects set name = 'Library' where id = '{LIBRARY}'",
-        "update fw_changes set at = at - interval '2 minutes'",
-    )
+    until_a_pause_is_obeyed(scene.system.connection)
     try:
         yield
     finally:
@@ -202,27 +199,36 @@ def nobody_builds(scene: Scene) -> Iterator[None]:
 
 
 @contextmanager
-def nobody_looks_who_is_due(scene: Scene) -> Iterator[None]:
-    scene.runs("pause", "all")
-    scene.beat.process.send_signal(signal.SIGSTOP)
-    scene.sql("update fw_facts set value = value - 120 where name = 'ticked'")
-    try:
+def nobody_builds(scene: Scene) -> Iterator[None]:
+    """An edit of two minutes ago."""
+    with all_paused(scene):
+        scene.sql(
+            f"update onto_projects set name = 'Library' where id = '{LIBRARY}'",
+            "update fw_changes set at = at - interval '2 minutes'",
+        )
         yield
-    finally:
-        scene.beat.process.send_signal(signal.SIGCONT)
-        scene.runs("resume")
+
+
+@contextmanager
+def nobody_looks_who_is_due(scene: Scene) -> Iterator[None]:
+    with all_paused(scene):
+        scene.beat.process.send_signal(signal.SIGSTOP)
+        scene.sql("update fw_facts set value = value - 120 where name = 'ticked'")
+        try:
+            yield
+        finally:
+            scene.beat.process.send_signal(signal.SIGCONT)
 
 
 @contextmanager
 def nobody_makes_a_brief(scene: Scene) -> Iterator[None]:
     """One that was due ten minutes ago."""
-    scene.runs("pause", "all")
-    scene.sql(brief("pending"))
-    try:
-        yield
-    finally:
-        scene.sql("delete from fw_briefs")
-        scene.runs("resume")
+    with all_paused(scene):
+        scene.sql(brief("pending"))
+        try:
+            yield
+        finally:
+            scene.sql("delete from fw_briefs")
 
 
 @contextmanager
