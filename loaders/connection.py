@@ -101,9 +101,12 @@ def mapped(what: str) -> Iterator[None]:
         SchemaError: a table or column is missing, or was altered since a statement was prepared for it; or our
             role may not what it has to.
         BuildError: any other refusal of the database.
+        BaseException: whoever was interrupted, is. In the middle of a pipeline its end then fails, too: that is
+            no error of the database, and must not take the interruption's place.
     """
     try:
-        yield
+        with _interruptible():
+            yield
     except ForewordError:
         raise
     except (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded) as error:
@@ -121,6 +124,19 @@ def mapped(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: PostgreSQL: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise BuildError(f"{what}: {_first_line(error)}") from error
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if not isinstance(cause, Exception):
+                raise cause from None
+            cause = cause.__context__
+        raise
 
 
 def _first_line(error: Exception) -> str:

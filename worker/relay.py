@@ -48,6 +48,9 @@ that PostgreSQL held up for minutes nobody rests for minutes.
 FOLLOW_SECONDS = 0.5
 """Between looks whether the leader is still there."""
 
+LEAVE_SECONDS = 2
+"""For a last statement, of a relay that was told to end."""
+
 CHORES_SECONDS = 1.0
 UNBUILT_SECONDS = 30.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
@@ -112,6 +115,7 @@ class Relay:
                 self._over.wait(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
         finally:
             self._over.set()
+            self._leave()
             if self._sender is not None:
                 self._sender.stop()
             self._pulse.end()
@@ -138,11 +142,23 @@ class Relay:
                 if self._watch.redis_answers:
                     self._round(connection, statements, self._term)
                 self._over.wait(min(max(POLL_SECONDS, time.monotonic() - began), REST_SECONDS))
-        finally:
-            self._resigned()
+        except ForewordError:
             if not connection.closed:
                 with suppress(ForewordError):
                     claims.resign(connection, self._name)
+            raise
+        finally:
+            self._resigned()
+
+    def _leave(self) -> None:
+        """Let another lead at once. Over a session of its own: the relay's was interrupted in the middle of
+        something, and whoever asked anything of it might wait for ever.
+        """
+        with (
+            suppress(ForewordError),
+            closing(connect(self._services.database_url, statement_seconds=LEAVE_SECONDS)) as connection,
+        ):
+            claims.resign(connection, self._name)
 
     def _look_who_leads(self, connection: Connection) -> None:
         self._serve(claims.lead(connection, self._name))
