@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from json import loads
 
-from loaders.connection import Connection, mapped
+from loaders.connection import Connection, mapped, pipeline
 from loaders.ledger import LOCK_CLASS
 from loaders.parked import DROPPED
 
@@ -105,7 +105,7 @@ def condition(connection: Connection) -> Condition:
     Raises:
         SchemaError, Unavailable: the database is not migrated, or does not answer.
     """
-    with mapped("looking how the whole stands"), connection.pipeline():
+    with mapped("looking how the whole stands"), pipeline(connection):
         cursors = [connection.execute(each) for each in (_LOG, _PROJECTS, _FACTS, _SERVER, _SIZES)]
     (log,), (projects,), (facts,), (server,), sizes = [cursor.fetchall() for cursor in cursors]
     leader, until, known, now = facts

@@ -4,6 +4,7 @@ Times come in UTC, and what is not text or an integer comes as PostgreSQL prints
 computed with, and default loaders cost almost three times as much on large projects.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -79,6 +80,42 @@ def connect(url: str, *, statement_seconds: int = STATEMENT_SECONDS) -> Connecti
     return connection
 
 
+@contextmanager
+def pipeline(connection: Connection) -> Iterator[None]:
+    """Statements in one round trip; fetch after it.
+
+    Whoever is interrupted inside, by a signal or by the time limit of a task, leaves answers on the way that
+    nobody will fetch, for which the next question would wait for ever: the session is closed. And whoever is
+    interrupted, is: the pipeline's end then fails, too, which is no error of the database and does not take the
+    interruption's place.
+    """
+    outside, asked = sys.exception(), False
+    try:
+        with connection.pipeline(), _closed_on_interruption(connection):
+            yield
+            asked = True
+    except psycopg.Error as error:
+        within = error.__context__
+        if not asked or within is None or within is outside or isinstance(within, psycopg.Error):
+            raise
+        connection.close()
+        raise within from None
+    except BaseException:
+        connection.close()
+        raise
+
+
+@contextmanager
+def _closed_on_interruption(connection: Connection) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error:
+        raise
+    except BaseException:
+        connection.close()
+        raise
+
+
 # The change log is empty at night and holds a burst in the morning. A plan that was made by the statistics of an
 # empty table reads all of it for each project: 12,000 projects took 2.5 s to look at instead of 6 ms.
 _BY_INDEX = "select set_config('enable_seqscan', 'off', true)"
@@ -87,7 +124,7 @@ _BY_INDEX = "select set_config('enable_seqscan', 'off', true)"
 @contextmanager
 def by_index(connection: Connection) -> Iterator[None]:
     """A pipeline, in one transaction, whose statements are planned to go by indexes. Fetch after it."""
-    with connection.pipeline():
+    with pipeline(connection):
         connection.execute(_BY_INDEX, prepare=True)
         yield
 
@@ -101,12 +138,9 @@ def mapped(what: str) -> Iterator[None]:
         SchemaError: a table or column is missing, or was altered since a statement was prepared for it; or our
             role may not what it has to.
         BuildError: any other refusal of the database.
-        BaseException: whoever was interrupted, is. In the middle of a pipeline its end then fails, too: that is
-            no error of the database, and must not take the interruption's place.
     """
     try:
-        with _interruptible():
-            yield
+        yield
     except ForewordError:
         raise
     except (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded) as error:
@@ -124,19 +158,6 @@ def mapped(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: PostgreSQL: {_first_line(error)}") from error
     except psycopg.Error as error:
         raise BuildError(f"{what}: {_first_line(error)}") from error
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if not isinstance(cause, Exception):
-                raise cause from None
-            cause = cause.__context__
-        raise
 
 
 def _first_line(error: Exception) -> str:

@@ -14,7 +14,7 @@ from psycopg import errors
 
 from foreword.errors import BuildError
 from foreword.stamp import SCHEMA
-from loaders.connection import Connection, by_index, mapped
+from loaders.connection import Connection, by_index, mapped, pipeline
 
 # Ask for builds; every request gets a number above all before it. The number is drawn before the row is locked,
 # so a later one may be there first and stays. In one order, so that two who ask for the same do not deadlock.
@@ -268,7 +268,7 @@ def _begun(connection: Connection, project_id: str, lock: list[Any], statement: 
     """Wait for a lock, then draw a place in the order under it."""
     with mapped(f"beginning a build of project {project_id}"):
         try:
-            with connection.pipeline():  # one round trip; the second statement sees what the lock waited for
+            with pipeline(connection):  # one round trip; the second statement sees what the lock waited for
                 connection.execute(_LOCK, lock, prepare=True)
                 begun = connection.execute(statement, {"project": project_id}, prepare=True)
             return begun.fetchall()[0]

@@ -30,7 +30,7 @@ from foreword.graph import unresolved_ends
 from foreword.kinds import PROJECT, Field, Kind
 from foreword.rows import ProjectRows, Row
 from loaders.catalog import Catalog
-from loaders.connection import Connection, mapped
+from loaders.connection import Connection, mapped, pipeline
 from loaders.tables import EDGES, MEMBERS, ontology
 
 _DIALECT = postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
@@ -178,7 +178,7 @@ def load_chosen(
     connection: Connection, chosen: Mapping[str, Sequence[str]], statements: Statements
 ) -> dict[str, Row]:
     """Light rows of ``chosen`` ids (by kind), by id, from the snapshot that ``survey_project`` holds open."""
-    with connection.pipeline():
+    with pipeline(connection):
         cursors = [
             connection.execute(statements.chosen[kind], {"ids": "{" + ",".join(ids) + "}"}, prepare=True)
             for kind, ids in chosen.items()
@@ -218,7 +218,7 @@ def _load(
     connection: Connection, project_id: str, statements: Statements, queries: Mapping[str, str]
 ) -> ProjectRows:
     asked = {"project": project_id}
-    with connection.pipeline():
+    with pipeline(connection):
         connection.execute(_BEGIN)
         snapshot = connection.execute(_SNAPSHOT, prepare=True)
         light = {name: connection.execute(query, asked, prepare=True) for name, query in queries.items()}

@@ -3,8 +3,6 @@ build may forget.
 """
 
 import itertools
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from processes import CHECKOUT, PATIENCE
+from processes import PATIENCE
 from slow import too_slow
 from strategies import uid
 
@@ -604,53 +602,6 @@ def test_a_wish_during_whose_look_the_build_ends_is_not_granted(
         return [0]  # as it stood before
 
     assert claims.wish(relay, compile_claims(inspect(relay)), [A], meanwhile) == 0
-
-
-INTERRUPTED = """
-import signal, sys, threading
-from random import Random
-from loaders import claims
-from loaders.catalog import inspect
-from loaders.connection import connect
-
-class Struck(BaseException): pass
-
-def strike(*_):
-    raise Struck
-
-signal.signal(signal.SIGUSR1, strike)
-dice, main = Random(1), threading.get_ident()
-for _ in range(100):
-    relay = connect(sys.argv[1])
-    statements = claims.compile_claims(inspect(relay))
-    timer = threading.Timer(dice.random() * 0.01, signal.pthread_kill, [main, signal.SIGUSR1])
-    try:
-        timer.start()
-        while True:
-            claims.claim(relay, statements, claims.EDITS, 8, claims.dirty(relay))
-    except Struck:
-        timer.join()
-    relay.close()
-print("done")
-"""
-
-
-@pytest.mark.promise("worker.interrupt")
-def test_an_interruption_in_a_claim_is_never_taken_for_an_error_of_the_database(
-    application: Connection, database_url: str
-) -> None:
-    edit(application)
-
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, database_url],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 # ---- reading

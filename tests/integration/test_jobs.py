@@ -409,12 +409,12 @@ def test_a_load_that_a_time_limit_cuts_off_leaves_no_lock_behind(
     application.execute("begin; lock table onto_insights in access exclusive mode")
     with ThreadPoolExecutor(1) as thread:
         thread.submit(have_it_struck, threading.get_ident())
-        with pytest.raises(Exception):  # noqa: B017, PT011 - what it is, is psycopg's to say
+        with pytest.raises(TimeIsUp):
             rebuild_project(PROJECT, tools)
     signal.signal(signal.SIGALRM, before)
     application.execute("rollback")
 
-    tools.connection.close()
+    assert tools.connection.closed
     assert built(other).published
 
 
