@@ -3,9 +3,9 @@
 In a process of its own, as in pytest's a signal could strike pytest. It prints one line where all went well.
 """
 
+import logging
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from random import Random
@@ -28,30 +28,38 @@ WITHIN = {"claim": 0.01, "build": 0.02}
 """Seconds after which a strike comes, at most: some pieces of work."""
 
 
-class Ended(BaseException):
-    """What a process is told that is to end: no error, and nothing may take its place."""
+class Ended(KeyboardInterrupt):
+    """What a process is told that is to end (as ``worker.cli``): no error, and nothing may take its place."""
 
 
 class TimeIsUp(Exception):
     """What Celery's time limit raises: libraries may take it for an error."""
 
 
-class Strikes:
-    """Raises an interruption, once, in the main thread, at some time after ``soon``."""
+class Striker:
+    """Has work interrupted, once."""
 
-    def __init__(self, within: float) -> None:
-        self.came = False
-        self._within, self._dice = within, Random(1)
-        self._kind: type[BaseException] = Ended
+    def __init__(self) -> None:
+        self.kind: type[BaseException] = Ended
+        self.struck = False
+        self.lost = False  # where Python has to swallow it: the command line then finds it again
+        self._armed = False
 
-    def soon(self, kind: type[BaseException]) -> threading.Timer:
-        self.came, self._kind = False, kind
-        at, main = self._within * self._dice.random(), threading.main_thread().ident
-        return threading.Timer(at, signal.pthread_kill, [main, signal.SIGUSR1])
+    def during(self, work: Work) -> None:
+        """Work, and be struck in it or not."""
+        self._armed = True
+        try:
+            work()
+        finally:
+            self._armed = False
 
     def strike(self, *_: object) -> None:
-        self.came = True
-        raise self._kind
+        if self._armed:
+            self._armed, self.struck = False, True
+            raise self.kind
+
+    def swallowed(self, lost: "sys.UnraisableHookArgs") -> None:
+        self.lost |= isinstance(lost.exc_value, Ended)
 
 
 @contextmanager
@@ -68,32 +76,37 @@ def building(database_url: str, redis_url: str) -> Iterator[tuple[Connection, Wo
         yield connection, lambda: rebuild_project(uid("project"), tools)
 
 
-def main(work_of: str, database_url: str, redis_url: str) -> None:
-    strikes = Strikes(WITHIN[work_of])
-    signal.signal(signal.SIGUSR1, strikes.strike)
-    opened = {"claim": claiming, "build": building}[work_of]
-    broken = 0
+def main(work_of: str, database_url: str, redis_url: str, seed: str = "1") -> None:
+    opened, dice = {"claim": claiming, "build": building}[work_of], Random(seed)
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
+    closed = 0
     for number in range(STRIKES):
-        kind = (Ended, TimeIsUp)[number % 2]
         with opened(database_url, redis_url) as (connection, work):
-            timer = strikes.soon(kind)
-            ended = False
-            try:
-                timer.start()
-                while not strikes.came:
-                    with suppress(TimeIsUp, ForewordError):
-                        work()
-            except Ended:
-                ended = True
-            timer.join()
-            if kind is Ended and not ended:
-                raise SystemExit("something else took the interruption's place")
-            broken += connection.closed
+            interrupt(work, (Ended, TimeIsUp)[number % 2], dice.random() * WITHIN[work_of])
+            closed += connection.closed
             with suppress(ForewordError, psycopg.Error):  # refused, perhaps; but never waited for
                 work()
     with opened(database_url, redis_url) as (_, work):
         work()
-    sys.stdout.write(f"{STRIKES} strikes, {broken} sessions given up\n")
+    sys.stdout.write(f"{STRIKES} strikes, {closed} sessions closed\n")
+
+
+def interrupt(work: Work, kind: type[BaseException], after: float) -> None:
+    """Work until something raises ``kind`` in the middle of it."""
+    striker, ended = Striker(), False
+    striker.kind, sys.unraisablehook = kind, striker.swallowed
+    signal.signal(signal.SIGALRM, striker.strike)
+    signal.setitimer(signal.ITIMER_REAL, after + 0.0001, 0.001)  # again, where nothing was under way
+    while not striker.struck:
+        try:
+            striker.during(work)
+        except (TimeIsUp, ForewordError):
+            continue
+        except Ended:
+            ended = True
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if kind is Ended and not (ended or striker.lost):
+        raise SystemExit("something else took the interruption's place")
 
 
 if __name__ == "__main__":
