@@ -1,6 +1,7 @@
 """Real servers for every test that wants them: one pair for the run, a fresh database and an empty Redis each."""
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -26,6 +27,11 @@ settings.register_profile(
 settings.load_profile("suite")
 
 _number = count(1)
+
+
+def pytest_configure() -> None:
+    """Told to end, as by ``timeout`` or a CI that has waited for long enough, it cleans up as on Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
