@@ -48,6 +48,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     script: Script
 
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # whoever asked has gone
+            super().handle()
+
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length", 0))
         body = json.loads(self.rfile.read(length))

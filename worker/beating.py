@@ -15,6 +15,7 @@ from worker.events import emit
 from worker.outage import Outage
 from worker.pulse import Deaf, Pulse, teller
 from worker.settings import Settings
+from worker.watchdog import watch
 from worker.wiring import Services
 
 PATIENCE_SECONDS = 120.0
@@ -39,6 +40,7 @@ def beat_in_worker(app: Celery, settings: Settings, services: Services, queues: 
         requires = ("celery.worker.components:Timer", "celery.worker.components:Pool")
 
         def start(self, parent: Any) -> None:
+            watch(pulse, [services.database_url, services.redis_url, services.broker_url])
             parent.timer.call_repeatedly(1.0, turned)
 
         def terminate(self, parent: Any) -> None:

@@ -51,6 +51,12 @@ EVENTS: Mapping[str, Event] = {
     "process_started": Event(INFO, "The process has found its servers and begins.", ("python",)),
     "process_ended": Event(INFO, "It was told to end, and has.", ("reason",)),
     "process_failed": Event(ERROR, "It cannot go on; whoever supervises it starts it again.", ("error",)),
+    "process_hung": Event(
+        ERROR,
+        "Its main loop has not turned for `seconds` while all servers answered; `stack` is where it hangs. It"
+        " ends, with exit code 70; whoever supervises it starts it again.",
+        ("seconds", "stack"),
+    ),
     "metrics_served": Event(INFO, "Metrics are served.", ("host", "port")),
     "metrics_not_served": Event(
         ERROR, "They cannot be; work goes on without. Is the port taken?", ("host", "port", "error")

@@ -39,7 +39,10 @@ SILENT_SECONDS = 20.0
 
 
 class Pulse:
-    """The signs of life of one process. Failing to leave one is the sign of its absence, and never an error."""
+    """The signs of life of one process. Failing to leave one is the sign of its absence, and never an error.
+
+    ``turned``: when the main loop last has, seconds since 1970; 0 before.
+    """
 
     def __init__(
         self, role: str, directory: Path, *, stalled: Callable[[], bool] = bool, **more: str | list[str]
@@ -55,7 +58,7 @@ class Pulse:
             **more,
         }
         self._member = json.dumps(about)
-        self._turned = self._touched = self._told = 0.0
+        self.turned = self._touched = self._told = 0.0
         with suppress(OSError):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             clear(directory)
@@ -68,18 +71,18 @@ class Pulse:
         self._touched = now
         if self._stalled():
             return
-        self._turned = now
+        self.turned = now
         with suppress(OSError):
             self._file.touch()
 
     def tell(self, client: "redis.Redis") -> None:
         """Tell Redis when the loop last turned, if that is due."""
         now = time.monotonic()
-        if now < self._told or not self._turned:
+        if now < self._told or not self.turned:
             return
         self._told = now + AFTER_FAILURE_SECONDS
         with suppress(redis.RedisError, OSError), client.pipeline(transaction=False) as pipe:
-            pipe.zadd(KEY, {self._member: self._turned})
+            pipe.zadd(KEY, {self._member: self.turned})
             pipe.zremrangebyscore(KEY, "-inf", time.time() - FORGET_SECONDS)
             pipe.execute()
             self._told = now + TELL_SECONDS

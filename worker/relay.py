@@ -86,8 +86,8 @@ class Relay:
         self._herald = Herald(settings, services, self._over, STREAM)
         self._courier = Herald(settings, services, self._over, WEBHOOK) if settings.webhook_url else None
         self._auditor = Auditor(services, self._over, settings.audit_seconds, builders.audit)
-        self._pulse = Pulse("relay", settings.health, name=self._name)
-        self._watch = _Watch(services, self._over, self._sender, self._herald, self._pulse)
+        self.pulse = Pulse("relay", settings.health, name=self._name)
+        self._watch = _Watch(services, self._over, self._sender, self._herald, self.pulse)
         self._term: Term | None = None
         self._role = ""
         self._from = claims.FIRST
@@ -102,7 +102,7 @@ class Relay:
                 thread.start()
             failures = 0
             while True:
-                self._pulse.beat()
+                self.pulse.beat()
                 began = time.monotonic()
                 try:
                     with closing(connect(self._services.database_url)) as connection:
@@ -118,7 +118,7 @@ class Relay:
             self._leave()
             if self._sender is not None:
                 self._sender.stop()
-            self._pulse.end()
+            self.pulse.end()
             for thread in threads:
                 thread.join(REDIS_SECONDS + 1)
 
@@ -128,7 +128,7 @@ class Relay:
         led = 0.0
         try:
             while True:
-                self._pulse.beat()
+                self.pulse.beat()
                 if self._watch.redis_answers:  # they do not start without, and have nothing to do
                     self._builders.keep()
                 began = time.monotonic()

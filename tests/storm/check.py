@@ -36,7 +36,8 @@ _STANDING = """
 select (select count(distinct (user_id, local_date)) from fw_briefs where state in ('ready', 'skipped')),
   (select count(*) from fw_briefs where state in ('pending', 'generating')),
   (select count(distinct (user_id, local_date)) from fw_announcements where sent_at is not null),
-  (select count(*) from fw_announcements where sent_at is null and dead_at is null)
+  (select count(*) from fw_announcements where sent_at is null and dead_at is null),
+  (select count(*) > count(distinct (user_id, local_date)) from fw_briefs)
 """
 
 
@@ -56,15 +57,17 @@ class Row:
 
 
 def await_end(world: World) -> float:
-    """Wait until everything is made and told, or nothing goes on any more; seconds after the last was due."""
+    """Wait until everything is made and told, or nothing goes on any more, or a brief is there twice, which no
+    time mends; seconds after the last was due.
+    """
     wanted, announced = len(world.expected), len(world.ready)
     seen: object = None
     since = time.monotonic()
     with world.plain() as connection:
         connection.autocommit = True
         while time.monotonic() - since < PATIENCE_SECONDS:
-            ((ended, under_way, told, waiting),) = connection.execute(_STANDING).fetchall()
-            if ended >= wanted and not under_way and told >= announced and not waiting:
+            ((ended, under_way, told, waiting, twice),) = connection.execute(_STANDING).fetchall()
+            if twice or (ended >= wanted and not under_way and told >= announced and not waiting):
                 break
             if (standing := (ended, told)) != seen or datetime.now(UTC) < world.last_due:
                 seen, since = standing, time.monotonic()

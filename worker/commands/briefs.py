@@ -30,6 +30,7 @@ from worker.app import create_app
 from worker.beating import beating_scheduler
 from worker.screen import console, heading, loglevel, print_json, say, table
 from worker.settings import Settings
+from worker.watchdog import watch
 from worker.wiring import check_broker, services, tools
 
 WAIT_SECONDS, LOOK_SECONDS = 120.0, 0.2
@@ -192,6 +193,7 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
         events.started()
         app = create_app(settings, found)
         scheduler, pulse = beating_scheduler(settings, found)
+        watch(pulse, [found.redis_url, found.broker_url])
         try:
             # Nothing is remembered between runs: the database knows who is due.
             app.Beat(

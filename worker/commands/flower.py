@@ -17,6 +17,7 @@ from worker.app import create_app
 from worker.crew import ENDING
 from worker.pulse import TOUCH_SECONDS, Pulse
 from worker.settings import PREFIX, Settings
+from worker.watchdog import watch
 from worker.wiring import Services, check_broker, services
 
 ADDRESS, PORT, USER = "127.0.0.1", 5555, "foreword"
@@ -134,6 +135,7 @@ async def _serve(settings: Settings, found: Services, place: tuple[str, int], lo
     events.started()
     application.events.start()
     pulse = Pulse("flower", settings.health)
+    watch(pulse, [found.broker_url])
     _beat(pulse)
     try:
         return await told

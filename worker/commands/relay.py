@@ -20,6 +20,7 @@ from worker.relay import Relay
 from worker.screen import loglevel, say
 from worker.settings import Settings
 from worker.telemetry import Telemetry, at_port, metrics_port
+from worker.watchdog import watch
 from worker.wiring import check_broker, redis_client, services, tools
 
 # Pausing never starts anything, and going on with the bulk not the rest.
@@ -61,6 +62,7 @@ def relay(
         with builders(settings, str(CHECKOUT), number, counts=telemetry.counts, level=loglevel) as own:
             leading = Relay(settings, found, app, own)
             telemetry.serve(lambda: Gauges(found, lambda: leading.leads, broker=not inline))
+            watch(leading.pulse, [found.database_url, found.redis_url, *([] if inline else [found.broker_url])])
             leading.run()
 
 
