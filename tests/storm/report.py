@@ -74,7 +74,7 @@ def outcome(
         dispatched=_rate(row.scheduled.timestamp() for row in rows.values()),
         generated=generated,
         each=generated / (options.workers * options.concurrency),
-        behind=Spread.of((row.told - row.due).total_seconds() for row in made if row.told is not None),
+        behind=Spread.of((row.told - row.due).total_seconds() for row in made if row.told and row.due),
         late=Spread.of(at - dues[key] for key, at in told.items()),
         calm=Spread.of(edits[0]),
         edits=Spread.of(edits[1]),
