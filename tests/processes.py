@@ -45,6 +45,13 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
+def arguments(process: psutil.Process) -> list[str]:
+    """The words of its command line; none where it has ended meanwhile."""
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended, and what it said."""

@@ -54,9 +54,11 @@ def spent(process: psutil.Process) -> float:
 
 
 def _whole(process: psutil.Process) -> float:
-    """Of all its threads, to a hundredth of a second."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    """Of all its threads, to a hundredth of a second; of one that has ended its parent knows (``_reaped``)."""
+    with suppress(psutil.NoSuchProcess):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0.0
 
 
 def _reaped(process: psutil.Process) -> float:

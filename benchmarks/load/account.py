@@ -119,7 +119,7 @@ def fill(connection: Connection, account: Account, seed: int, advance: Callable[
 def subscribe(connection: Connection, account: Account, seed: int, seconds: float) -> int:
     """Give everybody a brief a day, at an hour that comes within the next ``seconds``; how many are to come."""
     dice = random.Random(f"{seed}/hours")
-    begin = datetime.now(UTC)
+    begin = datetime.now(UTC) + timedelta(seconds=1)  # until the hours stand there
     rows = []
     for user in account.users:
         share = dice.choice(HOURS) if dice.random() < ON_THE_HOUR else dice.uniform(0.05, 0.95)

@@ -9,11 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from acceptance.system import AS_OF, System, Tell
 from model_server import Script, fails, model_server, streams
-from processes import CHECKOUT, Ended, Running, eventually
+from processes import CHECKOUT, Ended, Running, arguments, eventually
 from strategies import uid
 
 from foreword import tokens
@@ -504,8 +503,8 @@ def states(system: System) -> dict[str, tuple[str, int]]:
 def test_what_a_beat_ticks_workers_make_and_a_relay_tells_at_its_hour(
     fresh: System, scheduled: Callable[..., datetime]
 ) -> None:
-    by_hand = fresh.commands.run("brief", MAIL, "--json")
     due = scheduled(ASTA, 11)
+    by_hand = fresh.commands.run("brief", MAIL, "--json")  # of the date of their zone, which they now have
     assert scheduled(IDRIS, 11) >= due
 
     with running(fresh, "beat"), fresh.worker("--concurrency", "2"):
@@ -580,13 +579,7 @@ def test_a_beat_without_a_broker_says_so(fresh: System) -> None:
 @pytest.mark.promise("worker.interrupt")
 def test_up_runs_a_beat_beside_a_worker_and_a_relay(fresh: System) -> None:
     def commands(of: Running) -> set[str]:
-        found = set()
-        for child in of.children:
-            try:
-                found.update(child.cmdline()[1:])
-            except psutil.Error:
-                continue
-        return found
+        return {word for child in of.children for word in arguments(child)[1:]}
 
     with fresh.commands.start("up") as one:
         assert one.says("foreword is up"), one.err

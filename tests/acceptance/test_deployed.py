@@ -18,7 +18,7 @@ import psycopg
 import pytest
 import yaml
 from access import BROKER, CACHE, Guarded, guarded
-from processes import CHECKOUT, PATIENCE, Commands, Running, eventually
+from processes import CHECKOUT, PATIENCE, Commands, Running, arguments, eventually
 
 from foreword import keys
 from foreword.reader import TRUSTED, Context, Reader
@@ -203,7 +203,7 @@ def test_no_secret_is_on_a_command_line_or_in_what_is_said(deployed: Deployed) -
     passwords = [password for password in passwords if re.fullmatch("[0-9a-f]{48}", password)]
     processes = [psutil.Process(each.process.pid) for each in deployed.running.values()]
 
-    lines = [" ".join(p.cmdline()) for parent in processes for p in [parent, *parent.children(recursive=True)]]
+    lines = [" ".join(arguments(p)) for parent in processes for p in [parent, *parent.children(recursive=True)]]
     said = ["".join([*each.out, *each.err]) for each in deployed.running.values()]
 
     assert len(passwords) == 15

@@ -14,7 +14,7 @@ from processes import Running, eventually
 from strategies import uid
 
 import foreword
-from foreword import TRUSTED, Reader, keys
+from foreword import TRUSTED, Reader, codec, keys
 from foreword.reader import Context
 from worker.servers import Addresses
 
@@ -75,8 +75,17 @@ def settled(system: System) -> int:
     """Generations when nothing is left to be built."""
     nothing = "select count(*) from fw_changes union all select count(*) from fw_projects"
     nothing += " where attempts > 0 or sends > 0 or requested > finished"
+    assert eventually(lambda: compared(system))
     assert eventually(lambda: system.connection.execute(nothing).fetchall() == [(0,), (0,)])
+    assert eventually(lambda: compared(system))
     return generations(system)
+
+
+def compared(system: System) -> bool:
+    """Whether the relay has looked for every bundle in Redis, and none is due."""
+    marker = codec.decode_line(system.redis.hget(keys.MARKER, keys.VALUE))
+    late = "select count(*) from fw_projects where generation > 0 and (incarnation <> %s or refresh_at <= now())"
+    return bool(marker) and system.connection.execute(late.encode(), [marker]).fetchall() == [(0,)]
 
 
 def generations(system: System) -> int:
@@ -180,8 +189,8 @@ def test_a_thousand_readers_of_a_missing_bundle_cause_one_build(
 ) -> None:
     with relay(fresh):
         read(fresh, project, edited(fresh, project, "there"))
-        fresh.redis.delete(keys.project(project))
         before = settled(fresh)
+        fresh.redis.delete(keys.project(project))
 
         def one(_: int) -> bool:
             with redis.Redis.from_url(fresh.services.redis_url) as client:

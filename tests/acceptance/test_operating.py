@@ -127,6 +127,7 @@ def test_a_worker_is_well_again_when_its_broker_is_back(
         for client in broker.client_list():  # every connection is lost
             if client["id"] != str(broker.client_id()):
                 broker.client_kill_filter(_id=client["id"])
+    assert eventually(sign.exists)
     sign.unlink()
 
     assert eventually(sign.exists)

@@ -142,5 +142,5 @@ def test_a_version_that_raises_the_layout_takes_over_beside_the_one_before(fresh
         ended: list[Running] = [worker, relay]
     assert all(process.process.poll() is not None for process in ended)
     assert edits["late"] == []
-    assert len(edits["waits"]) > 10
+    assert len(edits["waits"]) >= 10
     assert set(chat.found) == {"fresh", "stale"}

@@ -359,15 +359,23 @@ TRAP_SECONDS = 3.0
 """For somebody to publish."""
 
 
-def spring(world: "World", make: Callable[["Wired"], Trap]) -> None:
-    """Wait for the next publication of any process, to which its trap does something at that very moment."""
+def spring(
+    world: "World",
+    make: Callable[["Wired"], Trap],
+    begin: Callable[[], object] = bool,
+    seconds: float = TRAP_SECONDS,
+) -> None:
+    """Wait for the next publication of any process, to which its trap does something at that very moment.
+    ``begin`` is done when the traps are set: an edit, say, whose publication is waited for.
+    """
     traps = [(member.ways.cache, make(member)) for member in world.crew.members]
     for link, trap in traps:
         link.arm(trap)
-    begun = time.monotonic()
     try:
+        begin()
+        begun = time.monotonic()
         while not any(trap.sprung.is_set() for _, trap in traps):
-            if world.healing.wait(0.005) or time.monotonic() - begun > TRAP_SECONDS:
+            if world.healing.wait(0.005) or time.monotonic() - begun > seconds:
                 raise Missed
     finally:
         for link, _ in traps:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import psutil
 import psycopg
@@ -135,8 +136,8 @@ def ids_given_again(world: World, rounds: int = 3) -> list[tuple[str, int | None
             with _burning(world), world.connect() as connection:
                 wait_until(lambda: connection.execute(_LOGGED).fetchone() == (0,))
                 before = client.hget(keys.project(project.id), keys.FENCE)
-                edit(world, project, connection)
-                spring(world, lambda _: Trap(word=PUBLICATION, hold=0.5))
+                edits = partial(edit, world, project, connection)
+                spring(world, lambda _: Trap(word=PUBLICATION, hold=0.5), edits, READABLE_SECONDS)
                 world.postgres.end(signal.SIGQUIT)
             with _frozen(world):
                 world.postgres.start()

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from processes import PATIENCE
+from processes import PATIENCE, eventually
 from slow import too_slow
 from strategies import uid
 
@@ -445,6 +445,8 @@ def test_a_builder_that_hangs_is_taken_over_when_its_lease_ends_and_can_record_n
         early = claims.take_over(relay)
         pass_time(relay, claims.BUILD_SECONDS + 1)
         late = claims.take_over(relay)
+        held = b"select from pg_locks where locktype = 'advisory' and pid = %s"
+        assert eventually(lambda: not relay.execute(held, [zombie.info.backend_pid]).fetchall())
         edit(application)
         pass_time(relay, 60)
         again = claim(relay)
@@ -626,7 +628,7 @@ def test_a_demand_is_fresh_only_with_the_edit_else_flagged(
     ]
     missing = reader.project(B, actor=TRUSTED, at_least=token)
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(reader.project, A, actor=TRUSTED, at_least=token, wait=30)
+        waiting = thread.submit(reader.project, A, actor=TRUSTED, at_least=token, wait=PATIENCE)
         rebuild_project(A, tools)
         found = waiting.result()
 
@@ -654,7 +656,7 @@ def test_who_demands_the_edit_that_lets_him_in_waits_for_it(
     with pytest.raises(foreword.NotAMember):
         reader.project(A, actor=actor, at_least=token)
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(reader.project, A, actor=actor, at_least=token, wait=30)
+        waiting = thread.submit(reader.project, A, actor=actor, at_least=token, wait=PATIENCE)
         rebuild_project(A, tools)
         assert waiting.result().status == "fresh"
 
@@ -670,7 +672,7 @@ def test_who_demands_a_deletion_learns_of_it(
         token = foreword.token(application)
     rebuild_project(A, tools, if_due=True)
 
-    found = reader.project(A, actor=TRUSTED, at_least=token, wait=30)
+    found = reader.project(A, actor=TRUSTED, at_least=token, wait=PATIENCE)
 
     assert (found.status, found.stamp.gone if found.stamp else None, found.version) == ("missing", True, "")
     assert redis_client.smembers(keys.WANTED) == set()

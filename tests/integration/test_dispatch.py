@@ -488,7 +488,10 @@ def test_two_that_claim_at_once_claim_different_briefs(connection: Connection, o
 
     with ThreadPoolExecutor(4) as threads:
         found = [
-            each for got in threads.map(lambda each: claim(each, 40), [opened() for _ in range(4)]) for each in got
+            each
+            for got in threads.map(lambda each: claim(each, 40), [opened() for _ in range(4)])
+            for each in got
+            if each.sends == 1  # a thread that comes when leases have ended claims again
         ]
 
     assert len(found) == len(set(found)) == 40

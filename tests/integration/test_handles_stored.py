@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from random import Random
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import PATIENCE
 from psycopg.types.json import Jsonb
 from strategies import drafted, uid
 
 from foreword.errors import BuildError, UnknownEntity
 from foreword.kinds import KINDS, PROJECT
+from loaders import handles
 from loaders.catalog import Catalog, inspect
 from loaders.connection import Connection, connect
 from loaders.entity import load_entity, resolve
@@ -206,8 +209,17 @@ def uid_of(number: int) -> str:
 
 
 @pytest.mark.promise("handles.stable")
-def test_a_deadlock_of_drawers_is_only_another_try(crowd: list[Connection]) -> None:
+def test_a_deadlock_of_drawers_is_only_another_try(
+    crowd: list[Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other, third, watcher, *_ = crowd
+    tries, is_taken, lookup = count(1), Event(), handles._lookup
+
+    def look(*asked: Any) -> dict[str, str]:
+        assert next(tries) != 2 or is_taken.wait(PATIENCE)
+        return lookup(*asked)
+
+    monkeypatch.setattr(handles, "_lookup", look)
     other.execute("set deadlock_timeout to '10ms'")  # so that it is the one to find it
     one.execute("set deadlock_timeout to '10min'")
     insert = b"insert into fw_handles values (%s, %s, 'task', %s) on conflict do nothing"
@@ -224,6 +236,7 @@ def test_a_deadlock_of_drawers_is_only_another_try(crowd: list[Connection]) -> N
         until_blocked(watcher, one, other)
         third.execute("rollback")  # it takes T2, too, and waits for the bearer of T3: the deadlock
         waits.result()  # as the other was rolled back
+        is_taken.set()
         until_blocked(watcher, other, one)  # it tries again, with T1, and waits for the bearer of T7
         one.execute("commit")
 

@@ -375,7 +375,7 @@ def test_a_statement_that_takes_too_long_fails_the_load(
     error: type[ForewordError],
 ) -> None:
     put_project(connection)
-    connection.execute(f"set {limit} to '20ms'".encode())
+    connection.execute(f"set {limit} to '200ms'".encode())
 
     with connect(database_url) as application:
         application.execute("begin")

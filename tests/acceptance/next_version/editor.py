@@ -1,7 +1,8 @@
 """Somebody who edits project after project, and waits each time until a reader of this version has the edit.
 
-``editor.py BOUND DATABASE REDIS PROJECT...``: until something comes by standard input; then says, in JSON, the
-seconds that each edit took (``waits``) and what was not there within BOUND seconds (``late``).
+``editor.py BOUND DATABASE REDIS PROJECT...``: until something comes by standard input, and EDITS times at least.
+Then says, in JSON, the seconds that each edit took (``waits``) and what was not there within BOUND seconds
+(``late``).
 """
 
 import json
@@ -16,6 +17,9 @@ import redis
 import foreword
 from foreword import TRUSTED, Reader
 
+EDITS = 10
+"""Enough to have met what it is about."""
+
 
 def main(bound: str, database: str, cache: str, *projects: str) -> None:
     """Edit and wait."""
@@ -24,7 +28,7 @@ def main(bound: str, database: str, cache: str, *projects: str) -> None:
     with redis.Redis.from_url(cache) as client, psycopg.connect(database) as connection:
         reader = Reader(client)
         for project in cycle(projects):
-            if select.select([sys.stdin], [], [], 0)[0]:
+            if len(waits) >= EDITS and select.select([sys.stdin], [], [], 0)[0]:
                 break
             connection.execute(
                 "insert into onto_tasks (id, project_id, title) values (gen_random_uuid(), %s, %s)",
