@@ -19,11 +19,15 @@ from foreword.errors import ForewordError
 from loaders.connection import connect
 from worker.events import emit
 from worker.pulse import Pulse, teller
+from worker.wiring import probe
 
 HUNG_SECONDS = 150.0
 """Without a sign of life, while servers answer: longer than a worker may be deaf before it leaves none, or a last
 task may take.
 """
+
+ODD_SECONDS = 30.0
+"""Of silence, from which on servers are asked at each look whether it is their fault."""
 
 LOOK_SECONDS = 5.0
 GAP_SECONDS = 2 * LOOK_SECONDS
@@ -53,18 +57,15 @@ class Watchdog:
         self.silence = 0.0
 
     def hangs(self) -> bool:
-        """Whether it does, by this look. Seconds of an outage, and before it, count for nothing."""
+        """Whether it does, by this look. Silence counts from the last sign, or from the end of an outage."""
         now = self._clock()
         self.silence += min(now - self._looked, GAP_SECONDS)
         self._looked = now
         if (sign := self._sign()) != self._seen:
             self._seen, self.silence = sign, 0.0
-        if self.silence < HUNG_SECONDS:
-            return False
-        if self._answers():
-            return True
-        self.silence = 0.0
-        return False
+        if self.silence >= ODD_SECONDS and not self._answers():
+            self.silence = 0.0
+        return self.silence >= HUNG_SECONDS
 
 
 def watch(pulse: Pulse, servers: Sequence[str]) -> None:
@@ -74,13 +75,14 @@ def watch(pulse: Pulse, servers: Sequence[str]) -> None:
 
 
 def answers(url: str) -> bool:
-    """Whether a PostgreSQL or a Redis does."""
+    """Whether a PostgreSQL or a Redis does; one of those that takes nothing does not."""
     try:
-        if not url.startswith("postgres"):
+        if url.startswith("postgres"):
+            with connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
+                connection.execute("select")
+        else:
             with teller(url) as client:
-                return bool(client.ping())
-        with connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
-            connection.execute("select")
+                probe(client)
     except (ForewordError, redis.RedisError, OSError):
         return False
     return True

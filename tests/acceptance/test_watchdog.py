@@ -22,7 +22,7 @@ beat = pulse.Pulse.beat
 
 def hang(self):
     beat(self)
-    watchdog.HUNG_SECONDS = 0.5
+    watchdog.ODD_SECONDS = watchdog.HUNG_SECONDS = 0.5
     time.sleep(3600)
 
 pulse.Pulse.beat, watchdog.LOOK_SECONDS = hang, 0.1
