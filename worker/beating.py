@@ -3,7 +3,7 @@ it has sent. A worker that lost its broker is not in its loop, and leaves none u
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -73,17 +73,28 @@ class _Waiting:
         return self._found
 
 
-def beating_scheduler(settings: Settings, services: Services) -> tuple[type[Scheduler], Pulse]:
-    """A scheduler for a beat that leaves a sign of life whenever the broker took a tick, and its pulse."""
+def beating_scheduler(
+    settings: Settings, services: Services, ticked: Callable[[], object]
+) -> tuple[type[Scheduler], Pulse]:
+    """A scheduler for a beat that leaves a sign of life whenever the broker took a tick, and its pulse. ``ticked``
+    is called after each round.
+    """
     client, pulse = teller(services.redis_url), Pulse("beat", settings.health)
     outage = Outage("beat")
 
     class Beating(Scheduler):
+        def tick(self, *arguments: Any, **more: Any) -> Any:
+            try:
+                return super().tick(*arguments, **more)
+            finally:
+                ticked()
+
         def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
             """Celery's own says 11 KB of traceback each time, every five seconds."""
             try:
                 self.apply_async(entry, producer=producer, advance=False)
             except Exception as error:  # noqa: BLE001 - whatever the broker's client raises: the tick comes again
+                pulse.wait()
                 if times := outage.failed(error):
                     emit("message_not_sent", job=entry.task, error=str(error), times=times)
 

@@ -53,8 +53,8 @@ EVENTS: Mapping[str, Event] = {
     "process_failed": Event(ERROR, "It cannot go on; whoever supervises it starts it again.", ("error",)),
     "process_hung": Event(
         ERROR,
-        "Its main loop has not turned for `seconds` while all servers answered; `stack` is where it hangs. It"
-        " ends, with exit code 70; whoever supervises it starts it again.",
+        "It has left no sign of life for `seconds` while all servers answered; `stack` is where its main thread"
+        " is. It ends, with exit code 70; whoever supervises it starts it again.",
         ("seconds", "stack"),
     ),
     "metrics_served": Event(INFO, "Metrics are served.", ("host", "port")),

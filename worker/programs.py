@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from errno import ENOENT, ENOTEMPTY
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -195,9 +196,13 @@ class Postgres(Program):
     def _create(self, cluster: Path, major: int, account: Account) -> None:
         half = cluster.with_suffix(".tmp")  # renamed when whole: what is called pgdata is never half done
         begun = time.monotonic()
-        while half.exists():  # what an initdb that was killed has left running may write there for a moment more
-            shutil.rmtree(half, ignore_errors=time.monotonic() - begun < ORPHAN_SECONDS)
-            time.sleep(0.02)
+        while half.exists():
+            try:
+                shutil.rmtree(half)
+            except OSError as error:  # what an initdb that was killed has left running may write there still
+                if error.errno not in {ENOTEMPTY, ENOENT} or time.monotonic() - begun > ORPHAN_SECONDS:
+                    raise
+                time.sleep(0.02)
         # trust: the socket and its directory are 0700, so whoever can connect could read the files as well.
         options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"]
         initdb = [str(self.binary.with_name("initdb")), "-D", str(half), *options, *_locale(major)]

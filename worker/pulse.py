@@ -41,7 +41,8 @@ SILENT_SECONDS = 20.0
 class Pulse:
     """The signs of life of one process. Failing to leave one is the sign of its absence, and never an error.
 
-    ``turned``: when the main loop last has, seconds since 1970; 0 before.
+    ``turned`` and ``waited``: when the main loop last had turned, and when it had and waits for a server; seconds
+    since 1970, 0 before.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Pulse:
             **more,
         }
         self._member = json.dumps(about)
-        self.turned = self._touched = self._told = 0.0
+        self.turned = self.waited = self._touched = self._told = 0.0
         with suppress(OSError):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             clear(directory)
@@ -74,6 +75,10 @@ class Pulse:
         self.turned = now
         with suppress(OSError):
             self._file.touch()
+
+    def wait(self) -> None:
+        """The main loop has turned, and could not do what it is for: no sign of life, but it does not hang."""
+        self.waited = time.time()
 
     def tell(self, client: "redis.Redis") -> None:
         """Tell Redis when the loop last turned, if that is due."""

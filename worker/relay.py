@@ -397,9 +397,9 @@ def _verify(client: "redis.Redis", connection: Connection, term: Term, *, anew: 
     waited = False
     while rows := claims.unverified(connection, marker):
         stored = _generations(client, [project for project, _ in rows], term.epoch)
-        if not waited and any(there > known for (_, known), there in zip(rows, stored, strict=True)):
+        waited = not waited and any(there > known for (_, known), there in zip(rows, stored, strict=True))
+        if waited:
             time.sleep(RECORDED_SECONDS)  # published, and on record in a moment; else another database's
-            waited = True
             continue
         compared = [(*row, row[1] == there) for row, there in zip(rows, stored, strict=True)]
         claims.verified(connection, marker, compared)

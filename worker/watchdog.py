@@ -3,6 +3,8 @@
 All that those see of a process is whether it runs. The thread here looks whether the main loop turns
 (``worker.pulse``), and never says so in its place. ``up`` sees more, and ends what hangs sooner
 (``worker.supervisor``).
+
+It needs the interpreter: one whose main thread never lets go of it is not found.
 """
 
 import os
@@ -16,7 +18,7 @@ from typing import NoReturn
 import redis
 
 from foreword.errors import ForewordError
-from loaders.connection import connect
+from loaders.connection import connect, mapped
 from worker.events import emit
 from worker.pulse import Pulse, teller
 from worker.wiring import probe
@@ -48,7 +50,7 @@ class Watchdog:
 
     def __init__(
         self,
-        sign: Callable[[], float],
+        sign: Callable[[], object],
         answers: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -70,7 +72,7 @@ class Watchdog:
 
 def watch(pulse: Pulse, servers: Sequence[str]) -> None:
     """Have this process watched until its end. ``servers`` are URLs of PostgreSQL and Redis."""
-    dog = Watchdog(lambda: pulse.turned, lambda: all(map(answers, servers)))
+    dog = Watchdog(lambda: (pulse.turned, pulse.waited), lambda: all(map(answers, servers)))
     threading.Thread(target=_look, args=[dog], name="watchdog", daemon=True).start()
 
 
@@ -78,7 +80,7 @@ def answers(url: str) -> bool:
     """Whether a PostgreSQL or a Redis does; one of those that takes nothing does not."""
     try:
         if url.startswith("postgres"):
-            with connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
+            with mapped("asking"), connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
                 connection.execute("select")
         else:
             with teller(url) as client:
@@ -89,9 +91,13 @@ def answers(url: str) -> bool:
 
 
 def _look(dog: Watchdog) -> None:
-    while not dog.hangs():
+    while True:
+        try:
+            if dog.hangs():
+                _end(dog.silence)
+        except Exception:  # noqa: BLE001 - whatever it is, it is looked again
+            emit("thread_failed", thread="watchdog", exception=traceback.format_exc())
         time.sleep(LOOK_SECONDS)
-    _end(dog.silence)
 
 
 def _end(silence: float) -> NoReturn:

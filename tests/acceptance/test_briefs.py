@@ -409,9 +409,8 @@ def test_a_model_that_is_down_costs_no_brief_and_is_left_alone(
             "insert into onto_projects (id, name, state_key) values (%s, %s, 'active')", [project, f"P{number}"]
         )
         sample.connection.execute(
-            "insert into onto_tasks (id, project_id, title, state_key, due_at)"
-            " values (%s, %s, 'x', 'todo', now())",
-            [uid(f"task {number}"), project],
+            "insert into onto_tasks (id, project_id, title, state_key, due_at) values (%s, %s, 'x', 'todo', %s)",
+            [uid(f"task {number}"), project, AS_OF],
         )
         sample.connection.execute(
             "insert into onto_project_members (id, project_id, actor_id, role_key) values (%s, %s, %s, 'owner')",

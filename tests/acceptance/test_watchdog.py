@@ -10,6 +10,8 @@ import pytest
 from acceptance.system import System
 from processes import CHECKOUT, Running, eventually
 
+from loaders.connection import Connection, connect
+from worker import watchdog
 from worker.servers import Addresses
 from worker.watchdog import EXIT_CODE, answers
 
@@ -82,3 +84,15 @@ def test_a_server_answers_or_does_not(system: System, servers: Addresses) -> Non
     assert not answers("postgresql://nobody@127.0.0.1:1/nothing")
     assert not answers("unix:///nowhere.sock")
     assert not answers("redis://127.0.0.1:1/0")
+
+
+@pytest.mark.promise("health.watchdog")
+def test_one_that_ends_while_it_is_asked_does_not_answer(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(url: str, **_: int) -> Connection:
+        connection = connect(url)
+        system.connection.execute("select pg_terminate_backend(%s, 10000)", [connection.info.backend_pid])
+        return connection
+
+    monkeypatch.setattr(watchdog, "connect", cut)
+
+    assert not answers(system.commands.environment["FOREWORD_DATABASE_URL"])

@@ -1,8 +1,14 @@
 """When a process is taken for one that hangs, by a clock of the test's."""
 
+from pathlib import Path
+
 import pytest
 
+from worker.app import create_app
+from worker.beating import beating_scheduler
+from worker.settings import from_environment
 from worker.watchdog import GAP_SECONDS, HUNG_SECONDS, LOOK_SECONDS, ODD_SECONDS, Watchdog
+from worker.wiring import Services
 
 
 class Loop:
@@ -56,3 +62,22 @@ def test_who_stood_still_altogether_has_not_been_silent_for_as_long() -> None:
 
     assert not loop.dog.hangs()
     assert loop.dog.silence == GAP_SECONDS
+
+
+@pytest.mark.promise("health.watchdog")
+def test_a_beat_that_nobody_takes_a_tick_of_waits_and_does_not_hang(tmp_path: Path) -> None:
+    nowhere = "redis://127.0.0.1:1/0"
+    settings = from_environment({"FOREWORD_DATA_DIR": str(tmp_path)})
+    found = Services(database_url="", redis_url=nowhere, broker_url=nowhere)
+    rounds: list[None] = []
+    kind, pulse = beating_scheduler(settings, found, lambda: rounds.append(None))
+    scheduler = kind(app=create_app(settings, found), lazy=True)
+    scheduler.setup_schedule()
+
+    scheduler.tick()
+    first = pulse.waited
+    for entry in scheduler.schedule.values():
+        scheduler.apply_entry(entry)
+
+    assert (rounds, first) == ([None], 0.0)
+    assert (pulse.turned, pulse.waited > 0) == (0.0, True)

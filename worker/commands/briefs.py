@@ -2,9 +2,11 @@
 scheduled. ``dead-letters``: what was given up.
 """
 
+import signal
 import time
 from dataclasses import asdict, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import click
@@ -28,6 +30,7 @@ from tasks.tools import Tools
 from worker import events
 from worker.app import create_app
 from worker.beating import beating_scheduler
+from worker.crew import ENDING
 from worker.screen import console, heading, loglevel, print_json, say, table
 from worker.settings import Settings
 from worker.watchdog import watch
@@ -184,7 +187,6 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
 
     Any number of beats may run. Without one the relay ticks.
     """
-    # Loaded before Celery listens to signals: one in the middle of it would end the beat with an error.
     import celery.app.amqp  # noqa: F401
 
     events.begin("beat", settings, loglevel)
@@ -192,8 +194,12 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
         check_broker(found.broker_url)
         events.started()
         app = create_app(settings, found)
-        scheduler, pulse = beating_scheduler(settings, found)
-        watch(pulse, [found.redis_url, found.broker_url])
+        # What tells to end waits for the first round: until then Celery loads modules, also when it is told to
+        # end, and one that is half loaded is an error. What sending takes is loaded above.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        scheduler, pulse = beating_scheduler(settings, found, partial(_listen, before))
+        watch(pulse, [found.broker_url])
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             # Nothing is remembered between runs: the database knows who is due.
             app.Beat(
@@ -203,8 +209,13 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
                 working_directory=None,
             ).run()
         finally:
+            _listen(before)
             pulse.end()
         events.emit("process_ended", reason="told to end")
+
+
+def _listen(mask: set[int | signal.Signals]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @click.group("dead-letters", short_help="What was given up, and trying it again")
