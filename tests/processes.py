@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -147,13 +147,17 @@ class Commands:
         with self.start(*arguments, **variables) as running:
             return running.ended()
 
-    @contextmanager
-    def start(self, *arguments: str, **variables: str) -> Iterator[Running]:
+    def start(self, *arguments: str, **variables: str) -> AbstractContextManager[Running]:
         """Start a command; killed at the end of the block if it still runs."""
+        return self.python("-m", "worker", *arguments, **variables)
+
+    @contextmanager
+    def python(self, *arguments: str, **variables: str) -> Iterator[Running]:
+        """The same of a program that takes the place of the command line."""
         # A suite that a shell runs in the background ignores SIGINT, and so would the commands.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(
-            [sys.executable, "-m", "worker", *arguments],
+            [sys.executable, *arguments],
             cwd=CHECKOUT,
             env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,

@@ -1,14 +1,11 @@
 """Processes that hang for real, in their main loop: they end themselves, say where, and leave nobody behind."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 from acceptance.system import System
-from processes import CHECKOUT, Running, eventually
+from processes import eventually
 
 from loaders.connection import Connection, connect
 from worker import watchdog
@@ -39,31 +36,13 @@ ROLES = {
 }
 
 
-@contextmanager
-def hanging(system: System, *arguments: str) -> Iterator[Running]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HANGS, *arguments],
-        cwd=CHECKOUT,
-        env={**system.commands.environment, "FOREWORD_LOG_FORMAT": "json"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    running = Running(process)
-    try:
-        yield running
-    finally:
-        process.kill()
-        system.commands.kill_left()
-        running.ended()
-
-
 @pytest.mark.promise("health.watchdog")
 def test_a_process_that_hangs_ends_itself_with_its_children_and_says_where(system: System) -> None:
     with ExitStack() as stack:
-        running = {role: stack.enter_context(hanging(system, *command)) for role, command in ROLES.items()}
+        running = {
+            role: stack.enter_context(system.commands.python("-c", HANGS, *command, FOREWORD_LOG_FORMAT="json"))
+            for role, command in ROLES.items()
+        }
         ended = {role: each.ended() for role, each in running.items()}
         assert eventually(lambda: not system.commands.left()), system.commands.left()
 
