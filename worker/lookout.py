@@ -24,7 +24,7 @@ from worker import crew
 from worker.app import BRIEFS
 from worker.settings import Settings
 from worker.supervisor import PAUSES, Event, Kept, State, Tell
-from worker.wiring import Services, probe, services
+from worker.wiring import Services, services, takes
 
 LOOK_SECONDS = 1.0
 START_SECONDS = 0.2
@@ -130,7 +130,7 @@ class Lookout(threading.Thread):
         queues = self._lengths(clients["broker"])
         answers = {
             "PostgreSQL": seen is not None,
-            "Redis": _takes(clients["Redis"]),
+            "Redis": takes(clients["Redis"]),
             "broker": queues is not None,
         }
         self.seen = Seen(
@@ -164,7 +164,7 @@ class Lookout(threading.Thread):
                 lengths = dict(zip(names, pipe.execute(), strict=True))
         except (redis.RedisError, OSError):
             return None
-        return lengths if _takes(client) else None
+        return lengths if takes(client) else None
 
     def _look_who_is_ready(self, answers: Mapping[str, bool]) -> None:
         """Workers when they answer, what listens when it does, and others when they have left a sign of life."""
@@ -295,15 +295,6 @@ def cut_after(connection: Connection, seconds: float) -> Iterator[None]:
 def _shut(wire: socket.socket) -> None:
     with suppress(OSError):  # it is already
         wire.shutdown(socket.SHUT_RDWR)
-
-
-def _takes(client: "redis.Redis") -> bool:
-    """Whether a Redis answers, and takes something."""
-    try:
-        probe(client)
-    except (redis.RedisError, OSError):
-        return False
-    return True
 
 
 def _listens(address: tuple[str, int]) -> bool:

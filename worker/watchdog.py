@@ -15,13 +15,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-import redis
-
 from foreword.errors import ForewordError
 from loaders.connection import connect, mapped
 from worker.events import emit
 from worker.pulse import Pulse, teller
-from worker.wiring import probe
+from worker.wiring import takes
 
 HUNG_SECONDS = 150.0
 """Without a sign of life, while servers answer: longer than a worker may be deaf before it leaves none, or a last
@@ -78,14 +76,13 @@ def watch(pulse: Pulse, servers: Sequence[str]) -> None:
 
 def answers(url: str) -> bool:
     """Whether a PostgreSQL or a Redis does; one of those that takes nothing does not."""
+    if not url.startswith("postgres"):
+        with teller(url) as client:
+            return takes(client)
     try:
-        if url.startswith("postgres"):
-            with mapped("asking"), connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
-                connection.execute("select")
-        else:
-            with teller(url) as client:
-                probe(client)
-    except (ForewordError, redis.RedisError, OSError):
+        with mapped("asking"), connect(url, statement_seconds=STATEMENT_SECONDS) as connection:
+            connection.execute("select")
+    except ForewordError:
         return False
     return True
 

@@ -106,6 +106,15 @@ def probe(client: "redis.Redis") -> None:
         client.set(PROBE, "", ex=60)
 
 
+def takes(client: "redis.Redis") -> bool:
+    """Whether a Redis answers, and takes something."""
+    try:
+        probe(client)
+    except (redis.RedisError, OSError):
+        return False
+    return True
+
+
 def check_broker(url: str) -> None:
     """Have it said before any work begins that the broker is down, or may evict: then it drops whole queues in
     silence.

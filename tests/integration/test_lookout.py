@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from loaders.glance import Glance, Worst
-from worker import lookout
+from worker import wiring
 from worker.lookout import Lookout
 from worker.settings import Settings
 from worker.supervisor import Event
@@ -28,9 +28,9 @@ def full(client: "redis.Redis") -> Iterator[None]:
 
 @pytest.mark.promise("up.hangs")
 def test_a_redis_that_takes_nothing_is_not_taken_for_one_that_answers(redis_client: "redis.Redis") -> None:
-    before = lookout._takes(redis_client)
+    before = wiring.takes(redis_client)
     with full(redis_client):
-        pinged, takes = redis_client.ping(), lookout._takes(redis_client)
+        pinged, takes = redis_client.ping(), wiring.takes(redis_client)
 
     assert (before, pinged, takes) == (True, True, False)
 

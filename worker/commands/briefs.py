@@ -196,10 +196,10 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
         app = create_app(settings, found)
         # What tells to end waits for the first round: until then Celery loads modules, also when it is told to
         # end, and one that is half loaded is an error. What sending takes is loaded above.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        scheduler, pulse = beating_scheduler(settings, found, partial(_listen, before))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        listen = partial(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        scheduler, pulse = beating_scheduler(settings, found, listen)
         watch(pulse, [found.broker_url])
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             # Nothing is remembered between runs: the database knows who is due.
             app.Beat(
@@ -209,13 +209,9 @@ def beat(settings: Settings, *, loglevel: str | None) -> None:
                 working_directory=None,
             ).run()
         finally:
-            _listen(before)
+            listen()
             pulse.end()
         events.emit("process_ended", reason="told to end")
-
-
-def _listen(mask: set[int | signal.Signals]) -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @click.group("dead-letters", short_help="What was given up, and trying it again")
